@@ -1,0 +1,74 @@
+"""What a GPU collector is: it opens, reads everything once, closes. The caller does deadlines and timing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.processes import Process, ProcessSample, UseKind
+from gpuherd.model.reports import Problem
+
+__all__ = ["GpuCollector", "GpuReading", "Progress", "SeenUse", "no_progress"]
+
+
+class SeenUse(Struct, frozen=True, kw_only=True):
+    """A process that a collector saw on a device, by pid.
+
+    Who the pid is gets looked up on the node (``processes.py``), unless the collector knows it itself
+    (``process``: simulated fakes, tools that print the owner).
+    """
+
+    device: int
+    pid: int
+    kind: UseKind = "compute"
+    gpu_memory_bytes: int | None = None
+    utilization_sm: float | None = None
+    process: Process | None = None
+    process_sample: ProcessSample | None = None
+
+
+class GpuReading(Struct, frozen=True, kw_only=True):
+    """One complete look at a node's devices; ``samples`` is aligned with ``devices``.
+
+    ``devices`` is the same object as long as nothing changed, so that the caller can compare by identity first.
+    A device that cannot be read stays in the list with what is known of it, and a problem says why.
+    """
+
+    devices: tuple[DeviceFacts, ...] = ()
+    samples: tuple[DeviceSample, ...] = ()
+    uses: tuple[SeenUse, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    driver_version: str | None = None
+    cuda_version: str | None = None
+
+
+class Progress(Protocol):
+    """Told before each call that might hang or crash, so that a watcher outside knows what was being asked."""
+
+    def __call__(self, device: int, call: str) -> None:
+        """``device`` is the driver's GPU index, or -1 for calls that concern no single GPU."""
+
+
+def no_progress(device: int, call: str) -> None:
+    """Nobody is watching."""
+
+
+class GpuCollector(Protocol):
+    """A way to read GPUs. Methods are synchronous and may hang: they run where they can be abandoned."""
+
+    name: str
+
+    def open(self) -> None:
+        """Get ready; raises ``Unavailable`` with reason and remedy where this way does not work here."""
+
+    def read(self) -> GpuReading:
+        """Look once at everything. A failing GPU or metric becomes a problem, never an exception;
+        ``Failed`` only when nothing at all could be read (the caller closes and opens again)."""
+
+    def skip(self, devices: frozenset[int]) -> None:
+        """Do not touch these GPUs (driver's index) from now on: they hung or crashed the driver before."""
+
+    def close(self) -> None:
+        """Let go of everything; may be called at any time, also twice."""

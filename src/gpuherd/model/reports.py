@@ -1,0 +1,96 @@
+"""A node's report: facts, process table and sample belong together and are aligned by position."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.hosts import HostFacts, HostSample
+from gpuherd.model.processes import ProcessSample, ProcessTable, UseSample
+from gpuherd.model.text import Identifier, Label, Sentence
+from gpuherd.model.units import Bytes, Timestamp
+
+__all__ = ["MAX_DEVICES", "NodeFacts", "Problem", "Report", "Sample"]
+
+MAX_DEVICES = 512
+
+
+class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that is wrong on a node, told by the node itself."""
+
+    code: Annotated[
+        Label,
+        Meta(
+            description="Stable name: no_driver, no_gpu, driver_mismatch, driver_hung, driver_crashed, gpu_lost, "
+            "reset_required, gpu_error, xid, metric_failed, processes_failed, host_failed; newer agents may add more."
+        ),
+    ]
+    message: Annotated[Sentence, Meta(description="What is wrong and what to do, for people.")]
+    device_uuid: Annotated[
+        Identifier | None, Meta(description="The device concerned; none for the whole node.")
+    ] = None
+    is_fault: Annotated[
+        bool, Meta(description="The device (or with none named, every device) must not be called usable.")
+    ] = False
+    since: Annotated[Timestamp | None, Meta(description="Node time at which it was first seen.")] = None
+
+
+class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a node is: the host and its devices, slices after their parent."""
+
+    host: HostFacts
+    devices: Annotated[tuple[DeviceFacts, ...], Meta(max_length=MAX_DEVICES)] = ()
+
+
+class Sample(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a node does at one moment; each tuple is aligned with the facts or the process table."""
+
+    time: Annotated[Timestamp, Meta(description="The node's own clock.")]
+    host: HostSample = HostSample()
+    disks_used_bytes: Annotated[
+        tuple[Bytes | None, ...],
+        Meta(max_length=64, description="Space used, in the order of the host's disks."),
+    ] = ()
+    devices: Annotated[
+        tuple[DeviceSample, ...],
+        Meta(max_length=MAX_DEVICES, description="In the order of the facts' devices."),
+    ] = ()
+    processes: Annotated[
+        tuple[ProcessSample, ...], Meta(max_length=4096, description="In the order of the table's processes.")
+    ] = ()
+    uses: Annotated[
+        tuple[UseSample, ...], Meta(max_length=8192, description="In the order of the table's uses.")
+    ] = ()
+    problems: Annotated[tuple[Problem, ...], Meta(max_length=1024)] = ()
+
+
+class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything a node can say of itself at one moment."""
+
+    facts: NodeFacts
+    sample: Sample
+    table: ProcessTable = ProcessTable()
+
+    def mismatch(self) -> str | None:
+        """Say which parts do not line up, or ``None`` if the report is consistent."""
+        pairs = (
+            ("sample.devices", len(self.sample.devices), "facts.devices", len(self.facts.devices)),
+            ("sample.processes", len(self.sample.processes), "table.processes", len(self.table.processes)),
+            ("sample.uses", len(self.sample.uses), "table.uses", len(self.table.uses)),
+            (
+                "sample.disks_used_bytes",
+                len(self.sample.disks_used_bytes),
+                "facts.host.disks",
+                len(self.facts.host.disks),
+            ),
+        )
+        for name, length, other, expected in pairs:
+            if length != expected:
+                return f"{name} has {length} entries but {other} has {expected}; they must be aligned"
+        devices, processes = len(self.facts.devices), len(self.table.processes)
+        for position, use in enumerate(self.table.uses):
+            if use.device >= devices or use.process >= processes:
+                return f"table.uses[{position}] points outside of the device list or process table"
+        return None
