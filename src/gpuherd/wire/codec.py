@@ -78,12 +78,12 @@ def _tags(*frames: type[Struct]) -> frozenset[str]:
 
 def agent_decoder() -> FrameDecoder[FromAgent]:
     """Make the hub's decoder of what agents send."""
-    return FrameDecoder(FromAgent, _tags(*FromAgent.__args__))  # type: ignore[attr-defined]
+    return FrameDecoder(FromAgent, _tags(*FromAgent.__args__))
 
 
 def hub_decoder() -> FrameDecoder[FromHub]:
     """Make the agent's decoder of what the hub sends."""
-    return FrameDecoder(FromHub, _tags(*FromHub.__args__))  # type: ignore[attr-defined]
+    return FrameDecoder(FromHub, _tags(*FromHub.__args__))
 
 
 def encode(frame: Struct) -> bytes:

@@ -1,0 +1,79 @@
+"""The live stream's one message: what changed since the tick before, numbers as columns.
+
+A snapshot is the same message with everything in it, so that a viewer has one way to read both.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gpuherd.fleet.views import DeviceState, NodeInventory, NodeState, Totals
+
+__all__ = ["DeviceColumns", "FleetChange", "HostColumns", "UseColumns"]
+
+Numbers = list[float | None]
+
+
+class DeviceColumns(Struct, frozen=True, kw_only=True):
+    """Devices whose state or numbers changed: position i of every list belongs to row ``row[i]``."""
+
+    row: list[int]
+    state: list[DeviceState]
+    reason: list[str]
+    since: Numbers
+    utilization_gpu: Numbers
+    utilization_memory: Numbers
+    memory_used_bytes: Numbers
+    temperature_celsius: Numbers
+    power_watts: Numbers
+    power_limit_watts: Numbers
+    fan_ratio: Numbers
+    clock_sm_hertz: Numbers
+    performance_state: Numbers
+    throttle_reasons: Numbers
+    ecc_uncorrected: Numbers
+
+
+class HostColumns(Struct, frozen=True, kw_only=True):
+    """Nodes whose state, contact or host numbers changed, by node row."""
+
+    row: list[int]
+    state: list[NodeState]
+    reason: list[str]
+    received_at: Numbers
+    interval_seconds: Numbers
+    clock_skew_seconds: Numbers
+    cpu_ratio: Numbers
+    load_1m: Numbers
+    memory_used_bytes: Numbers
+    swap_used_bytes: Numbers
+    uptime_seconds: Numbers
+    disks_used_bytes: list[Numbers]
+
+
+class UseColumns(Struct, frozen=True, kw_only=True):
+    """Process numbers that changed: ``position[i]`` is the place in the uses of node row ``node[i]``."""
+
+    node: list[int]
+    position: list[int]
+    gpu_memory_bytes: Numbers
+    utilization_sm: Numbers
+    cpu_cores: Numbers
+    memory_bytes: Numbers
+
+
+class FleetChange(Struct, frozen=True, kw_only=True):
+    """One message of the live stream. ``after_tick`` is the tick it builds on; none in a snapshot."""
+
+    tick: int
+    after_tick: Annotated[int | None, Meta(description="Missing a tick? Ask for a new snapshot.")]
+    time: Annotated[float, Meta(description="Hub time; ages are counted from it.")]
+    totals: Totals
+    nodes: list[NodeInventory | msgspec.Raw]
+    removed: Annotated[list[int], Meta(description="Node rows that are gone.")]
+    devices: DeviceColumns
+    hosts: HostColumns
+    uses: UseColumns
