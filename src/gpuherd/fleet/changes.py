@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
 
 from gpuherd.fleet.views import DeviceState, NodeInventory, NodeState, Totals
@@ -72,7 +71,7 @@ class FleetChange(Struct, frozen=True, kw_only=True):
     after_tick: Annotated[int | None, Meta(description="Missing a tick? Ask for a new snapshot.")]
     time: Annotated[float, Meta(description="Hub time; ages are counted from it.")]
     totals: Totals
-    nodes: list[NodeInventory | msgspec.Raw]
+    nodes: list[NodeInventory]
     removed: Annotated[list[int], Meta(description="Node rows that are gone.")]
     devices: DeviceColumns
     hosts: HostColumns
