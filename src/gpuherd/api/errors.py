@@ -1,0 +1,114 @@
+"""One JSON error shape for the whole API, whoever found the error."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from msgspec import Meta, Struct
+
+from gpuherd.model.errors import Failed, GpuherdError, Refused
+from gpuherd.model.text import clean
+
+__all__ = ["EXCEPTION_HANDLERS", "ErrorBody", "ErrorDetail", "HttpError", "error_body"]
+
+log = logging.getLogger(__name__)
+
+
+class ErrorDetail(Struct, frozen=True, omit_defaults=True):
+    """What went wrong."""
+
+    code: Annotated[str, Meta(description="Stable, for programs.")]
+    message: Annotated[str, Meta(description="For people; says what to do.")]
+    path: Annotated[str | None, Meta(description="Place in the input that is wrong.")] = None
+
+
+class ErrorBody(Struct, frozen=True):
+    """The body of every answer that is not a success."""
+
+    error: ErrorDetail
+
+
+class HttpError(GpuherdError):
+    """An answer that is not a success: the HTTP side of every error raised on purpose."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        path: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.detail = ErrorDetail(code, message, path)
+        self.headers = headers or {}
+
+
+def error_body(error: HttpError) -> bytes:
+    """Encode an error as the body of its answer."""
+    return msgspec.json.encode(ErrorBody(error.detail))
+
+
+_CODES = {
+    400: "invalid_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+    415: "unsupported_media_type",
+    429: "too_many_requests",
+}
+_REFUSED_STATUS = {"name_taken": 409, "token_invalid": 403, "too_many_attempts": 429, "unknown_node": 404}
+
+
+def _from_litestar(error: HTTPException) -> HttpError:
+    code = _CODES.get(error.status_code, "http_error")
+    message, path = error.detail or code, None
+    if isinstance(error, ValidationException) and isinstance(error.extra, list) and error.extra:
+        first: dict[str, Any] = error.extra[0]
+        path = clean(str(first.get("key", "")), 200) or None
+        message = str(first.get("message") or message)
+    if error.status_code == 404:
+        message = "there is nothing at this address"
+    if error.status_code == 405:
+        message = "this address does not take that method"
+    return HttpError(
+        error.status_code, code, clean(message, 400), path=path, headers=dict(error.headers or {})
+    )
+
+
+def _as_http_error(error: Exception) -> HttpError:
+    if isinstance(error, HttpError):
+        return error
+    if isinstance(error, HTTPException) and error.status_code < 500:
+        return _from_litestar(error)
+    if isinstance(error, Refused):
+        status = _REFUSED_STATUS.get(error.code, 400)
+        headers = {"Retry-After": "30"} if status == 429 else None
+        return HttpError(status, error.code, str(error), headers=headers)
+    if isinstance(error, Failed):
+        return HttpError(503, "unavailable", str(error), headers={"Retry-After": "5"})
+    if isinstance(error, RecursionError):
+        return HttpError(400, "invalid_request", "the body is nested too deeply")
+    log.error("unexpected error while answering a request", exc_info=error)
+    return HttpError(500, "internal_error", "the hub failed to answer; its log says why")
+
+
+def _respond(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    http_error = _as_http_error(error)
+    return Response(
+        error_body(http_error),
+        status_code=http_error.status,
+        media_type="application/json",
+        headers=http_error.headers,
+    )
+
+
+EXCEPTION_HANDLERS: Any = {HTTPException: _respond, GpuherdError: _respond, Exception: _respond}

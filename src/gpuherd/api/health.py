@@ -1,0 +1,71 @@
+"""How the hub itself is doing: the structs of GET /api/v1/health."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from gpuherd.fleet.node import NodeHealth
+
+__all__ = ["Health", "LinkHealth", "LoopHealth", "StoreHealth", "ViewerHealth"]
+
+HubTime = Annotated[float, Meta(description="Hub time, UTC epoch seconds.")]
+
+
+class LoopHealth(Struct, frozen=True, kw_only=True):
+    """One of the hub's own loops; each is restarted by itself when it fails."""
+
+    name: str
+    state: Literal["starting", "ok", "failing", "stopped"]
+    rounds: Annotated[int, Meta(description="Rounds that went well since the hub started.")]
+    errors: int
+    consecutive_errors: int
+    last_error: str | None
+    last_error_at: HubTime | None
+    last_success_at: HubTime | None
+
+
+class StoreHealth(Struct, frozen=True, kw_only=True):
+    """Whether what nodes send is being kept. While it is not, nodes get no acknowledgement and resend."""
+
+    state: Literal["ok", "failing"]
+    saved_at: HubTime | None
+    waiting_nodes: Annotated[int, Meta(description="Nodes with news that is not saved yet.")]
+    last_error: str | None
+
+
+class LinkHealth(Struct, frozen=True, kw_only=True):
+    """The nodes' connections."""
+
+    open: int
+    replaced: Annotated[int, Meta(description="Links closed because the same node connected again.")]
+    refused_credentials: int
+    flapping: Annotated[
+        tuple[str, ...],
+        Meta(description="Nodes that replace each other's link: two machines share one credential."),
+    ]
+
+
+class ViewerHealth(Struct, frozen=True, kw_only=True):
+    """The live streams."""
+
+    open: int
+    limit: int
+    resyncs: Annotated[int, Meta(description="Snapshots sent to viewers too slow for every change.")]
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """The hub's own state; ``degraded`` comes with reasons that say what to do."""
+
+    status: Literal["ok", "degraded"]
+    reasons: tuple[str, ...]
+    version: str
+    time: HubTime
+    uptime_seconds: float
+    tick: int
+    loops: tuple[LoopHealth, ...]
+    store: StoreHealth
+    links: LinkHealth
+    viewers: ViewerHealth
+    nodes: tuple[NodeHealth, ...]

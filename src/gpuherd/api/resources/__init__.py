@@ -1,0 +1,1 @@
+"""HTTP resources, one module each. They read the fleet and answer structs; nothing here computes."""

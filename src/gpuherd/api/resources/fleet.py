@@ -1,0 +1,25 @@
+"""GET /api/v1/fleet: everything at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import get
+
+from gpuherd.api.services import Services
+from gpuherd.fleet.views import FleetView
+
+__all__ = ["handlers"]
+
+
+def handlers(services: Services) -> list[Any]:
+    """Make the handlers of this resource."""
+
+    @get("/fleet", operation_id="getFleet", summary="The whole herd")
+    async def get_fleet() -> FleetView:
+        """All nodes with their devices, processes and totals, as of the last tick. For scripts: the page reads
+        the stream.
+        """
+        return services.fleet_view()
+
+    return [get_fleet]

@@ -1,0 +1,38 @@
+"""GET /api/v1/gpus: devices, filtered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import get
+from litestar.params import Parameter
+
+from gpuherd.api.services import Services
+from gpuherd.fleet.views import DeviceState, DeviceView
+
+__all__ = ["handlers"]
+
+
+def handlers(services: Services) -> list[Any]:
+    """Make the handlers of this resource."""
+
+    @get("/gpus", operation_id="listGpus", summary="GPUs and slices")
+    async def list_gpus(
+        states: Annotated[
+            list[DeviceState] | None,
+            Parameter(query="state", description="Only devices in this state; may be repeated."),
+        ] = None,
+        nodes: Annotated[
+            list[str] | None,
+            Parameter(query="node", description="Only devices of the node with this id; may be repeated."),
+        ] = None,
+    ) -> list[DeviceView]:
+        """Every GPU and slice with its availability, numbers and processes."""
+        return [
+            device
+            for device in services.device_views()
+            if (states is None or device.availability.state in states)
+            and (nodes is None or device.node_id in nodes)
+        ]
+
+    return [list_gpus]

@@ -1,0 +1,62 @@
+"""GET /api/v1/stream and /api/v1/agent as the schema describes them.
+
+Both are served before Litestar sees them (``api/stream.py``, ``api/agent_socket.py``): they carry the traffic.
+What arrives here came the wrong way and gets told so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import get
+from litestar.openapi import ResponseSpec
+
+from gpuherd.api.errors import ErrorBody, HttpError
+from gpuherd.api.services import Services
+from gpuherd.fleet.changes import FleetChange
+
+__all__ = ["handlers"]
+
+
+def handlers(_: Services) -> list[Any]:
+    """Make the handlers of this resource."""
+
+    @get(
+        "/stream",
+        operation_id="stream",
+        summary="Live changes",
+        responses={
+            200: ResponseSpec(
+                FleetChange,
+                description="Server-sent events: first `snapshot`, then a `change` per tick, each a FleetChange.",
+                media_type="text/event-stream",
+                generate_examples=False,
+            )
+        },
+    )
+    async def stream() -> None:
+        """Everything once, then what changed, tick by tick.
+
+        A viewer too slow for every change gets a new snapshot instead. With ``Accept-Encoding: gzip`` the
+        stream is compressed. 503: too many viewers.
+        """
+        raise HttpError(405, "method_not_allowed", "the stream is read with GET")
+
+    @get(
+        "/agent",
+        operation_id="agentLink",
+        summary="The nodes' WebSocket",
+        responses={
+            426: ResponseSpec(ErrorBody, description="Not a WebSocket handshake.", generate_examples=False)
+        },
+    )
+    async def agent_link() -> None:
+        """WebSocket with subprotocol ``gpuherd.v1`` and the node's credential in ``Authorization: Bearer``."""
+        raise HttpError(
+            426,
+            "upgrade_required",
+            "nodes connect here by WebSocket with the subprotocol gpuherd.v1",
+            headers={"Upgrade": "websocket"},
+        )
+
+    return [stream, agent_link]

@@ -1,0 +1,35 @@
+"""GET /api/v1/nodes and /api/v1/nodes/{id}."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import get
+from litestar.params import Parameter
+
+from gpuherd.api.errors import HttpError
+from gpuherd.api.services import Services
+from gpuherd.fleet.views import NodeView
+
+__all__ = ["handlers"]
+
+
+def handlers(services: Services) -> list[Any]:
+    """Make the handlers of this resource."""
+
+    @get("/nodes", operation_id="listNodes", summary="All nodes")
+    async def list_nodes() -> tuple[NodeView, ...]:
+        """Every enrolled node, also those that have never reported."""
+        return services.fleet_view().nodes
+
+    @get("/nodes/{node_id:str}", operation_id="getNode", summary="One node")
+    async def get_node(node_id: Annotated[str, Parameter(description="The node's id.")]) -> NodeView:
+        """One node with its devices and processes."""
+        node = services.node_view(node_id)
+        if node is None:
+            raise HttpError(
+                404, "unknown_node", "there is no node with this id; GET /api/v1/nodes lists them"
+            )
+        return node
+
+    return [list_nodes, get_node]

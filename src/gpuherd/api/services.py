@@ -1,0 +1,51 @@
+"""What the HTTP resources need of the hub, and nothing more."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gpuherd.api.health import Health
+from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
+from gpuherd.model.reports import Report
+
+__all__ = ["EnrolledNode", "Services"]
+
+
+class EnrolledNode(Protocol):
+    """What a join token buys."""
+
+    @property
+    def node_id(self) -> str:
+        """The id that the hub has given."""
+
+    @property
+    def credential(self) -> str:
+        """The node's secret; shown this once."""
+
+
+class Services(Protocol):
+    """The hub as the resources see it. Everything is called on the event loop."""
+
+    def fleet_view(self) -> FleetView:
+        """Give everything as of the last tick."""
+
+    def node_view(self, node_id: str) -> NodeView | None:
+        """Give one node, or none if there is no such node."""
+
+    def device_views(self) -> tuple[DeviceView, ...]:
+        """Give every device."""
+
+    def user_views(self) -> tuple[UserView, ...]:
+        """Give everyone who holds a device."""
+
+    def health(self) -> Health:
+        """Tell how the hub is doing."""
+
+    async def enrol(self, *, token: str, hostname: str, name: str | None, peer: str) -> EnrolledNode:
+        """Exchange a join token for a node credential; ``Refused`` says why not."""
+
+    def node_of(self, authorization: str | None) -> str:
+        """Give the node that a request's credential belongs to; ``HttpError`` 401 otherwise."""
+
+    def accept_report(self, node_id: str, report: Report) -> None:
+        """Take a whole report; ``Refused`` if its parts do not fit together."""

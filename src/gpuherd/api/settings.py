@@ -1,0 +1,122 @@
+"""How the hub listens, what it keeps and whom it lets in."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from gpuherd.model.errors import Misconfigured
+
+__all__ = ["HubSettings", "ListenAddress"]
+
+
+class ListenAddress(Struct, frozen=True):
+    """Where the hub listens: an IP address and a port; port 0 takes any free one."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return ipaddress.ip_address(self.host).is_loopback
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[hub]`` table of gpuherd.toml."""
+
+    state_dir: Annotated[Path, Meta(description="Folder for what the hub keeps; made if it is missing.")]
+    listen: Annotated[
+        str, Meta(description="IP address and port to listen on; [::1]:8470 for IPv6.", max_length=300)
+    ] = "127.0.0.1:8470"
+    base_path: Annotated[
+        str, Meta(description="Path under which the hub is reached, such as /gpus/ behind a proxy.")
+    ] = "/"
+    public: Annotated[
+        Literal["no", "read"],
+        Meta(
+            description="read: anyone who can reach the hub may look. Needed to listen on more than loopback "
+            "as long as there is no login."
+        ),
+    ] = "no"
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Names under which the hub is reached, besides localhost, this machine's name and IP "
+            "addresses. Requests for other names are refused: they may come from a rebound DNS name."
+        ),
+    ] = ()
+    records_url: Annotated[
+        str | None,
+        Meta(
+            description="Database for records, as an SQLAlchemy URL; default is SQLite in the state folder."
+        ),
+    ] = None
+    max_connections: Annotated[
+        int, Meta(ge=16, le=1_000_000, description="Open connections, nodes and viewers together.")
+    ] = 20_000
+    max_viewers: Annotated[int, Meta(ge=1, le=100_000, description="Live streams open at a time.")] = 2_000
+    tick_seconds: Annotated[
+        float, Meta(gt=0, le=60, description="How often states, totals and the live stream are renewed.")
+    ] = 1.0
+    tls_certificate: Annotated[
+        Path | None,
+        Meta(description="PEM file with the certificate chain; serve HTTPS together with tls_key."),
+    ] = None
+    tls_key: Annotated[Path | None, Meta(description="PEM file with the private key.")] = None
+
+    @property
+    def address(self) -> ListenAddress:
+        """``listen`` in its parts; ``Misconfigured`` if it is no address."""
+        host, separator, port = self.listen.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        try:
+            ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+        except ValueError:
+            separator = ""
+        if not separator or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+            raise Misconfigured(
+                f'hub.listen: "{self.listen}" is no IP address with a port; write for example "127.0.0.1:8470" '
+                'or "[::1]:8470"'
+            )
+        return ListenAddress("127.0.0.1" if host == "localhost" else host, int(port))
+
+    @property
+    def mount(self) -> str:
+        """``base_path`` without its last slash: empty for the root, else ``/gpus``."""
+        return self.base_path.rstrip("/")
+
+    def check(self) -> None:
+        """Raise ``Misconfigured`` for settings that contradict each other."""
+        address = self.address
+        if not address.is_loopback and self.public == "no":
+            raise Misconfigured(
+                f'hub.listen: "{self.listen}" can be reached from other machines and there is no login yet; '
+                'set hub.public = "read" to let everyone look, or listen on 127.0.0.1'
+            )
+        segments = self.base_path.split("/")
+        plain = all(c.isascii() and (c.isalnum() or c in "-_.~/") for c in self.base_path)
+        if (
+            not self.base_path.startswith("/")
+            or not plain
+            or "" in segments[1:-1]
+            or {".", ".."} & {*segments}
+        ):
+            raise Misconfigured(
+                f'hub.base_path: "{self.base_path}" is no plain absolute path; write for example "/" or "/gpus/"'
+            )
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            missing = "tls_key" if self.tls_key is None else "tls_certificate"
+            raise Misconfigured(
+                f"hub.{missing}: is missing; HTTPS needs both hub.tls_certificate and hub.tls_key"
+            )
+        for key in ("tls_certificate", "tls_key"):
+            file: Path | None = getattr(self, key)
+            if file is not None and not file.is_file():
+                raise Misconfigured(f"hub.{key}: there is no file {file}")
