@@ -1,0 +1,1 @@
+"""Simulated NVIDIA cards: a C ``libnvidia-ml.so.1`` driven by scenario files. See README.md."""
