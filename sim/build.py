@@ -44,8 +44,10 @@ def build_library(out_dir: Path, *, old_driver: bool = False) -> Path:
     if library.exists():
         return library
     if shutil.which(COMPILER) is None:
-        raise BuildError(f"{COMPILER} is not installed: install it (Debian: apt install gcc libc6-dev) or use the "
-                         "simulated collector, which needs no compiler")
+        raise BuildError(
+            f"{COMPILER} is not installed: install it (Debian: apt install gcc libc6-dev) or use the "
+            "simulated collector, which needs no compiler"
+        )
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
         fresh = Path(scratch) / LIBRARY_NAME

@@ -216,12 +216,13 @@ NVML_API nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t device, n
 NVML_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *info)
 {
     struct call call;
-    nvmlReturn_t result = begin_whole_gpu(&call, FN_nvmlDeviceGetBAR1MemoryInfo, device);
+    nvmlReturn_t result = begin_device(&call, FN_nvmlDeviceGetBAR1MemoryInfo, device);
     if (result != NVML_SUCCESS)
         return result;
-    result = read_u64(&call, &call.gpu->bar1_total_bytes, 1, &info->bar1Total);
+    const struct mig_slice *slice = call.slice;
+    result = read_u64(&call, slice ? &slice->bar1_total_bytes : &call.gpu->bar1_total_bytes, 1, &info->bar1Total);
     if (result == NVML_SUCCESS)
-        result = read_u64(&call, &call.gpu->bar1_used_bytes, 1, &info->bar1Used);
+        result = read_u64(&call, slice ? &slice->bar1_used_bytes : &call.gpu->bar1_used_bytes, 1, &info->bar1Used);
     if (result == NVML_SUCCESS)
         info->bar1Free = info->bar1Used < info->bar1Total ? info->bar1Total - info->bar1Used : 0;
     return finish(result);

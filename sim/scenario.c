@@ -49,14 +49,15 @@ static void leave(struct reader *r, size_t length)
 
 /* --- objects by table ----------------------------------------------------------------------------- */
 
-enum field_kind { TEXT, NUMBER, TRISTATE, METRIC, LIST, EFFECT, IGNORED };
+enum field_kind { TEXT, NUMBER, WHOLE, TRISTATE, METRIC, LIST, EFFECT, IGNORED };
 
 struct list_kind;
 struct field {
     const char *key;
     enum field_kind kind;
     size_t offset;       /* LIST: of the pointer to the items */
-    bool required;
+    bool required;       /* must be there, and not null unless it is a metric */
+    bool never_null;
     const struct list_kind *list;
     size_t count_offset; /* LIST */
 };
@@ -77,7 +78,8 @@ static bool read_effect(struct reader *r, const struct json *value, struct fault
 {
     static const struct { const char *name; enum effect effect; } names[] = {
         {"hang", EFFECT_HANG}, {"hang_locked", EFFECT_HANG_LOCKED}, {"crash", EFFECT_CRASH}};
-    if (value->kind == JSON_NUMBER && value->number >= 1 && value->number <= 999) {
+    if (value->kind == JSON_NUMBER && value->number >= 1 && value->number <= 999 &&
+        value->number == floor(value->number)) {
         fault->effect = EFFECT_ERROR;
         fault->error = (unsigned int)value->number;
         return true;
@@ -92,7 +94,7 @@ static bool read_field(struct reader *r, const struct json *value, const struct 
 {
     void *slot = target + field->offset;
     if (value->kind == JSON_NULL && field->kind != METRIC)
-        return field->required ? fail(r, "must not be null") : true;
+        return field->required || field->never_null || field->kind == LIST ? fail(r, "must not be null") : true;
     switch (field->kind) {
     case IGNORED:
         return true;
@@ -104,6 +106,12 @@ static bool read_field(struct reader *r, const struct json *value, const struct 
     case NUMBER:
         if (value->kind != JSON_NUMBER)
             return fail(r, "expected a number");
+        *(double *)slot = value->number;
+        return true;
+    case WHOLE:
+        if (value->kind != JSON_NUMBER || value->number != floor(value->number) || value->number < 0 ||
+            value->number > 4294967295.0)
+            return fail(r, "expected a whole number from 0 to 2^32-1");
         *(double *)slot = value->number;
         return true;
     case TRISTATE:
@@ -180,6 +188,8 @@ static bool read_list(struct reader *r, const struct json *value, const struct f
 #define KEY(struct_, member, kind_) {.key = #member, .kind = kind_, .offset = offsetof(struct struct_, member)}
 #define REQUIRED_KEY(struct_, member, kind_) \
     {.key = #member, .kind = kind_, .offset = offsetof(struct struct_, member), .required = true}
+#define PLAIN_KEY(struct_, member, kind_) /* optional, but null says nothing here */ \
+    {.key = #member, .kind = kind_, .offset = offsetof(struct struct_, member), .never_null = true}
 #define UNREAD_KEY(key_) {.key = key_, .kind = IGNORED} /* for the Python reader */
 
 /* --- waveforms ------------------------------------------------------------------------------------ */
@@ -187,15 +197,15 @@ static bool read_list(struct reader *r, const struct json *value, const struct f
 #define CLAMPS {.key = "wave", .kind = IGNORED}, KEY(metric, minimum, NUMBER), KEY(metric, maximum, NUMBER)
 
 static const struct field sine_fields[] = {CLAMPS, REQUIRED_KEY(metric, mean, NUMBER),
-    REQUIRED_KEY(metric, amplitude, NUMBER), REQUIRED_KEY(metric, period, NUMBER), KEY(metric, phase, NUMBER)};
+    REQUIRED_KEY(metric, amplitude, NUMBER), REQUIRED_KEY(metric, period, NUMBER), PLAIN_KEY(metric, phase, NUMBER)};
 static const struct field square_fields[] = {CLAMPS, REQUIRED_KEY(metric, low, NUMBER),
-    REQUIRED_KEY(metric, high, NUMBER), REQUIRED_KEY(metric, period, NUMBER), KEY(metric, duty, NUMBER),
-    KEY(metric, phase, NUMBER)};
+    REQUIRED_KEY(metric, high, NUMBER), REQUIRED_KEY(metric, period, NUMBER), PLAIN_KEY(metric, duty, NUMBER),
+    PLAIN_KEY(metric, phase, NUMBER)};
 static const struct field noise_fields[] = {CLAMPS, REQUIRED_KEY(metric, mean, NUMBER),
-    REQUIRED_KEY(metric, amplitude, NUMBER), KEY(metric, period, NUMBER), {.key = "seed", .kind = IGNORED}};
-static const struct field ramp_fields[] = {CLAMPS, KEY(metric, start, NUMBER),
+    REQUIRED_KEY(metric, amplitude, NUMBER), PLAIN_KEY(metric, period, NUMBER), {.key = "seed", .kind = IGNORED}};
+static const struct field ramp_fields[] = {CLAMPS, PLAIN_KEY(metric, start, NUMBER),
     REQUIRED_KEY(metric, per_second, NUMBER)};
-static const struct field steps_fields[] = {CLAMPS, KEY(metric, repeat, NUMBER),
+static const struct field steps_fields[] = {CLAMPS, PLAIN_KEY(metric, repeat, NUMBER),
     {.key = "steps", .kind = IGNORED, .required = true}};
 static const struct field sum_fields[] = {CLAMPS, {.key = "parts", .kind = IGNORED, .required = true}};
 
@@ -332,10 +342,10 @@ static bool process_check(struct reader *r, void *item)
 }
 
 static const struct field process_fields[] = {
-    REQUIRED_KEY(process, pid, NUMBER), KEY(process, type, TEXT), KEY(process, memory_used_bytes, METRIC),
+    REQUIRED_KEY(process, pid, WHOLE), PLAIN_KEY(process, type, TEXT), KEY(process, memory_used_bytes, METRIC),
     KEY(process, sm_percent, METRIC), KEY(process, memory_percent, METRIC),
     KEY(process, encoder_percent, METRIC), KEY(process, decoder_percent, METRIC),
-    KEY(process, gpu_instance, NUMBER), KEY(process, compute_instance, NUMBER),
+    KEY(process, gpu_instance, WHOLE), KEY(process, compute_instance, WHOLE),
     KEY(process, from, NUMBER), KEY(process, until, NUMBER),
     UNREAD_KEY("user"), UNREAD_KEY("command"), UNREAD_KEY("started_at"), UNREAD_KEY("age_seconds"),
     UNREAD_KEY("host_cpu_percent"), UNREAD_KEY("host_memory_bytes"), UNREAD_KEY("container"),
@@ -360,9 +370,10 @@ static bool slice_check(struct reader *r, void *item)
 
 static const struct field slice_fields[] = {
     REQUIRED_KEY(mig_slice, uuid, TEXT), REQUIRED_KEY(mig_slice, profile, TEXT),
-    REQUIRED_KEY(mig_slice, gpu_instance, NUMBER), REQUIRED_KEY(mig_slice, compute_instance, NUMBER),
+    REQUIRED_KEY(mig_slice, gpu_instance, WHOLE), REQUIRED_KEY(mig_slice, compute_instance, WHOLE),
     KEY(mig_slice, memory_total_bytes, METRIC), KEY(mig_slice, memory_reserved_bytes, METRIC),
-    KEY(mig_slice, memory_used_bytes, METRIC), PROCESSES(mig_slice),
+    KEY(mig_slice, memory_used_bytes, METRIC), KEY(mig_slice, bar1_total_bytes, METRIC),
+    KEY(mig_slice, bar1_used_bytes, METRIC), PROCESSES(mig_slice),
 };
 static const struct list_kind slice_list_kind = {sizeof(struct mig_slice), MAX_SLICES, slice_fields,
     LENGTH(slice_fields), NULL, slice_check};
@@ -409,9 +420,9 @@ static bool gpu_check(struct reader *r, void *item)
 static const struct field gpu_fields[] = {
     REQUIRED_KEY(gpu, uuid, TEXT), REQUIRED_KEY(gpu, name, TEXT), G(serial, TEXT), G(vbios_version, TEXT),
     G(brand, TEXT), G(architecture, TEXT), G(compute_capability, TEXT), G(compute_mode, TEXT),
-    G(pci_bus_id, TEXT), G(pci_device_id, NUMBER), G(pci_subsystem_id, NUMBER), G(minor_number, NUMBER),
+    G(pci_bus_id, TEXT), G(pci_device_id, WHOLE), G(pci_subsystem_id, WHOLE), G(minor_number, WHOLE),
     G(persistence_mode, TRISTATE), G(display_active, TRISTATE), G(display_mode, TRISTATE),
-    G(ecc_mode, TRISTATE), G(mig_mode, TRISTATE), G(mig_slices_max, NUMBER),
+    G(ecc_mode, TRISTATE), G(mig_mode, TRISTATE), G(mig_slices_max, WHOLE),
     G(memory_total_bytes, METRIC), G(memory_reserved_bytes, METRIC), G(memory_used_bytes, METRIC),
     G(bar1_total_bytes, METRIC), G(bar1_used_bytes, METRIC),
     G(utilization_gpu_percent, METRIC), G(utilization_memory_percent, METRIC),
@@ -444,23 +455,27 @@ static void fault_defaults(void *item)
 {
     *(struct fault *)item = (struct fault){.gpu = NAN, .from = -HUGE_VAL, .until = HUGE_VAL};
 }
+static bool fault_check(struct reader *r, void *item)
+{
+    return ((struct fault *)item)->gpu >= MAX_GPUS ? fail(r, "\"gpu\" must be below %d", MAX_GPUS) : true;
+}
 static const struct field fault_fields[] = {
-    REQUIRED_KEY(fault, function, TEXT), KEY(fault, gpu, NUMBER), KEY(fault, from, NUMBER),
+    REQUIRED_KEY(fault, function, TEXT), KEY(fault, gpu, WHOLE), KEY(fault, from, NUMBER),
     KEY(fault, until, NUMBER), {.key = "effect", .kind = EFFECT, .required = true}};
 static const struct list_kind fault_list_kind = {sizeof(struct fault), 1024, fault_fields, LENGTH(fault_fields),
-    fault_defaults, NULL};
+    fault_defaults, fault_check};
 
 static void latency_defaults(void *item)
 {
     ((struct latency *)item)->gpu = NAN;
 }
 static const struct field latency_fields[] = {
-    REQUIRED_KEY(latency, function, TEXT), KEY(latency, gpu, NUMBER), REQUIRED_KEY(latency, seconds, NUMBER)};
+    REQUIRED_KEY(latency, function, TEXT), KEY(latency, gpu, WHOLE), REQUIRED_KEY(latency, seconds, NUMBER)};
 static const struct list_kind latency_list_kind = {sizeof(struct latency), 1024, latency_fields,
     LENGTH(latency_fields), latency_defaults, NULL};
 
 static const struct field xid_fields[] = {
-    REQUIRED_KEY(xid, gpu, NUMBER), REQUIRED_KEY(xid, at, NUMBER), REQUIRED_KEY(xid, xid, NUMBER)};
+    REQUIRED_KEY(xid, gpu, WHOLE), REQUIRED_KEY(xid, at, NUMBER), REQUIRED_KEY(xid, xid, WHOLE)};
 static const struct list_kind xid_list_kind = {sizeof(struct xid), 65536, xid_fields, LENGTH(xid_fields), NULL, NULL};
 
 #define TOP_LIST(key_, items, count, kind_) {.key = key_, .kind = LIST, .list = &kind_, \

@@ -25,6 +25,7 @@ struct mig_slice {
     const char *uuid, *profile;
     double gpu_instance, compute_instance;
     struct metric memory_total_bytes, memory_reserved_bytes, memory_used_bytes;
+    struct metric bar1_total_bytes, bar1_used_bytes;
     struct process_list processes;
     unsigned int gpu_slices, compute_slices; /* from the profile: 1c.2g.10gb = 2 and 1 */
     unsigned int handle;
