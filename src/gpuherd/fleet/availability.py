@@ -1,0 +1,153 @@
+"""Free, busy, held, fault, stale, offline or unknown: decided here, once, for every face of the product.
+
+The rule behind the rules: *free* is claimed only when fresh and complete data says so.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+from gpuherd.fleet.rows import DEVICE_COLUMN, Array, DeviceRows, NodeRows
+from gpuherd.fleet.settings import AvailabilitySettings
+from gpuherd.fleet.views import DEVICE_STATES, NODE_STATES
+
+__all__ = ["REASONS", "Reason", "assess_devices", "assess_nodes"]
+
+_UTILIZATION = DEVICE_COLUMN["utilization_gpu"]
+_MEMORY_USED = DEVICE_COLUMN["memory_used_bytes"]
+FREE, BUSY, HELD, BOOKED, FAULT, STALE, OFFLINE, UNKNOWN = range(len(DEVICE_STATES))
+LIVE_NODE, STALE_NODE, OFFLINE_NODE, NEVER_NODE = range(len(NODE_STATES))
+
+
+class Reason(IntEnum):
+    """Why a device is in its state; ``FAULT`` stands for the node's own words."""
+
+    NOT_REPORTED = 0
+    FREE = 1
+    WORKING = 2
+    PAUSED = 3
+    TAKEN_BLIND = 4
+    HELD_PROCESS = 5
+    HELD_MEMORY = 6
+    FAULT = 7
+    STALE = 8
+    OFFLINE = 9
+    PARTIAL = 10
+    SLICES = 11
+
+
+REASONS: dict[Reason, str] = {
+    Reason.NOT_REPORTED: "not reported yet",
+    Reason.FREE: "no process, no memory in use, no work",
+    Reason.WORKING: "at work",
+    Reason.PAUSED: "in use, no work right now",
+    Reason.TAKEN_BLIND: "in use, utilisation is not readable",
+    Reason.HELD_PROCESS: "a process holds it without working",
+    Reason.HELD_MEMORY: "memory is held without work, by no process that can be seen",
+    Reason.FAULT: "fault",
+    Reason.STALE: "reports are overdue",
+    Reason.OFFLINE: "the node is silent",
+    Reason.PARTIAL: "not everything that decides could be read",
+    Reason.SLICES: "split into slices",
+}
+
+
+def assess_nodes(nodes: NodeRows, now: float, settings: AvailabilitySettings) -> None:
+    """Set each node's state from the age of its last live sample."""
+    age = now - nodes.received
+    overdue = settings.stale_after_intervals * np.nan_to_num(nodes.interval, nan=1.0)
+    nodes.state[:] = np.select(
+        [np.isinf(age), age > settings.offline_after_seconds, age > overdue],
+        [NEVER_NODE, OFFLINE_NODE, STALE_NODE],
+        LIVE_NODE,
+    )
+
+
+def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: AvailabilitySettings) -> None:
+    """Set every device's state, reason and since-time; ``assess_nodes`` must have run for the same ``now``."""
+    contact = nodes.state[rows.node]
+    received = nodes.received[rows.node]
+    fresh = contact == LIVE_NODE
+    with np.errstate(invalid="ignore"):
+        utilization = rows.values[:, _UTILIZATION]
+        share = rows.values[:, _MEMORY_USED] / rows.memory_total
+        works = utilization >= settings.busy_utilization
+        holds_memory = share > settings.busy_memory
+    has_process = rows.compute_uses > 0
+    taken = has_process | holds_memory
+    utilization_known = ~np.isnan(utilization)
+    can_tell = ~rows.is_partial & (utilization_known | ~np.isnan(share))
+
+    rows.active_at[fresh & works] = now
+    begins = fresh & taken & np.isinf(rows.taken_at)
+    rows.taken_at[begins] = now
+    rows.taken_at[fresh & ~taken] = -np.inf
+    idle_since = np.maximum(rows.active_at, rows.taken_at)
+    idles = taken & utilization_known & (now - idle_since >= settings.idle_window_seconds)
+
+    state, reason = _choose(
+        [
+            ((contact == NEVER_NODE) | (rows.node < 0), UNKNOWN, Reason.NOT_REPORTED),
+            (contact == OFFLINE_NODE, OFFLINE, Reason.OFFLINE),
+            (contact == STALE_NODE, STALE, Reason.STALE),
+            (rows.is_faulty, FAULT, Reason.FAULT),
+            (rows.is_partitioned, FREE, Reason.SLICES),
+            (works, BUSY, Reason.WORKING),
+            (taken & ~utilization_known, BUSY, Reason.TAKEN_BLIND),
+            (idles & has_process, HELD, Reason.HELD_PROCESS),
+            (idles, HELD, Reason.HELD_MEMORY),
+            (taken, BUSY, Reason.PAUSED),
+            (can_tell, FREE, Reason.FREE),
+        ],
+        otherwise=(UNKNOWN, Reason.PARTIAL),
+    )
+    _gather_slices(rows, state)
+    _date(rows, state, now, received, idle_since)
+    rows.state[:] = state
+    rows.reason[:] = reason
+
+
+def _choose(rules: list[tuple[Array, int, Reason]], otherwise: tuple[int, Reason]) -> tuple[Array, Array]:
+    conditions = [condition for condition, _, _ in rules]
+    first = np.full(len(conditions[0]), len(rules), dtype=np.intp)
+    for position in reversed(range(len(rules))):
+        first[conditions[position]] = position
+    states = np.array([state for _, state, _ in rules] + [otherwise[0]], dtype=np.uint8)
+    reasons = np.array([reason for _, _, reason in rules] + [otherwise[1]], dtype=np.uint8)
+    return states[first], reasons[first]
+
+
+def _gather_slices(rows: DeviceRows, state: Array) -> None:
+    """Give a partitioned GPU the most telling state among its slices: any at work, else any held, else free.
+
+    A slice that is in fault or cannot be read leaves the parent unknown rather than free.
+    """
+    slices = np.flatnonzero(rows.parent >= 0)
+    if not slices.size:
+        return
+    rank = np.full(len(DEVICE_STATES), 1, dtype=np.uint8)
+    rank[FREE], rank[UNKNOWN], rank[FAULT], rank[HELD], rank[BUSY] = 0, 1, 1, 2, 3
+    by_rank = np.array([FREE, UNKNOWN, HELD, BUSY], dtype=np.uint8)
+    best = np.zeros(len(state), dtype=np.uint8)
+    np.maximum.at(best, rows.parent[slices], rank[state[slices]])
+    parents = rows.is_partitioned & (state == FREE)
+    state[parents] = by_rank[best[parents]]
+
+
+def _date(rows: DeviceRows, state: Array, now: float, received: Array, idle_since: Array) -> None:
+    changed = np.flatnonzero(state != rows.state)
+    if changed.size:
+        new, old = state[changed], rows.state[changed]
+        since = np.full(changed.size, now)
+        silent = (new == STALE) | (new == OFFLINE)
+        since[silent] = received[changed][silent]
+        held = new == HELD
+        since[held] = idle_since[changed][held]
+        resumed = (old == STALE) & (new == rows.known_state[changed])
+        since[resumed] = rows.known_since[changed][resumed]
+        rows.since[changed] = since
+    fresh = (state != STALE) & (state != OFFLINE) & (state != UNKNOWN)
+    rows.known_state[fresh] = state[fresh]
+    rows.known_since[fresh] = rows.since[fresh]

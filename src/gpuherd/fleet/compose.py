@@ -1,0 +1,207 @@
+"""From rows to views: numbers become named values again, NaN becomes unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+from msgspec import Struct
+
+from gpuherd.fleet.availability import REASONS, Reason
+from gpuherd.fleet.clock import Clock
+from gpuherd.fleet.names import short_name
+from gpuherd.fleet.node import Node
+from gpuherd.fleet.rows import Array, DeviceRows, NodeRows
+from gpuherd.fleet.users import Holding, users_of
+from gpuherd.fleet.views import (
+    DEVICE_STATES,
+    NODE_STATES,
+    Availability,
+    DevicePlace,
+    DeviceState,
+    DeviceView,
+    ModelTotals,
+    NodeState,
+    NodeView,
+    ProcessView,
+    Totals,
+    UserView,
+)
+from gpuherd.model.columns import COLUMNS, Column
+from gpuherd.model.devices import DeviceSample
+from gpuherd.model.hosts import HostSample
+from gpuherd.model.processes import ProcessSample, UseSample
+from gpuherd.wire.matrix import unpack, unpack_numbers
+
+__all__ = ["Composer", "node_reason"]
+
+S = TypeVar("S", bound=Struct)
+_NODE_REASONS: dict[NodeState, str] = {
+    "live": "reports arrive on time",
+    "stale": "reports are overdue",
+    "offline": "no report for longer than the offline limit",
+    "never": "enrolled, but never reported",
+}
+
+
+def node_reason(state: NodeState) -> str:
+    """Say why a node is in its state."""
+    return _NODE_REASONS[state]
+
+
+def _sample(cells: list[float], kind: type[S], columns: tuple[Column, ...]) -> S:
+    values: dict[str, float | int] = {}
+    for value, column in zip(cells, columns, strict=True):
+        if column.low <= value <= column.high:  # false for NaN
+            values[column.name] = int(value) if column.is_integer else value
+    return kind(**values)
+
+
+class Composer:
+    """Builds what is shown of nodes, devices and users from the rows, at the moment it is asked."""
+
+    def __init__(
+        self,
+        rows: DeviceRows,
+        node_rows: NodeRows,
+        nodes: Mapping[str, Node],
+        models: Mapping[tuple[str, int | None], int],
+        clock: Clock,
+    ) -> None:
+        self._rows = rows
+        self._node_rows = node_rows
+        self._nodes = nodes
+        self._models = models
+        self._clock = clock
+
+    def wall_time(self, monotonic: float) -> float | None:
+        """Show a monotonic time as wall time of now, so that a jump of the clock moves all times alike."""
+        if not np.isfinite(monotonic):
+            return None
+        return round(self._clock.wall() - (self._clock.monotonic() - float(monotonic)), 3)
+
+    def reason(self, row: int, node: Node) -> str:
+        """Say why a device is in its state; a fault is told in the node's own words."""
+        code = Reason(int(self._rows.reason[row]))
+        if code is Reason.FAULT:
+            uuid = node.devices[row - node.start].uuid
+            told = [p.message for p in node.problems if p.is_fault and p.device_uuid in {uuid, None}]
+            return told[0] if told else REASONS[code]
+        return REASONS[code]
+
+    def node(self, node: Node) -> NodeView:
+        """Build one node with all its devices and processes."""
+        row = node.row
+        state = NODE_STATES[self._node_rows.state[row]]
+        received = float(self._node_rows.received[row])
+        interval, skew = float(self._node_rows.interval[row]), float(self._node_rows.skew[row])
+        processes = self._processes(node)
+        return NodeView(
+            id=node.id,
+            name=node.name,
+            state=state,
+            reason=node_reason(state),
+            received_at=self.wall_time(received),
+            age_seconds=round(self._clock.monotonic() - received, 3) if np.isfinite(received) else None,
+            interval_seconds=interval if np.isfinite(interval) else None,
+            clock_skew_seconds=round(skew, 3) if np.isfinite(skew) else None,
+            host=None if node.facts is None else node.facts.host,
+            host_sample=_sample(self._node_rows.values[row].tolist(), HostSample, COLUMNS["host"]),
+            disks_used_bytes=tuple(
+                None if used is None or used < 0 else int(used) for used in unpack_numbers(node.disks)
+            ),
+            devices=tuple(
+                self._device(node, offset, tuple(processes.get(offset, ()))) for offset in range(node.count)
+            ),
+            problems=node.problems,
+        )
+
+    def _device(self, node: Node, offset: int, processes: tuple[ProcessView, ...]) -> DeviceView:
+        row, facts = node.start + offset, node.devices[offset]
+        return DeviceView(
+            node_id=node.id,
+            short_name=short_name(facts),
+            facts=facts,
+            sample=_sample(self._rows.values[row].tolist(), DeviceSample, COLUMNS["devices"]),
+            availability=Availability(
+                state=DEVICE_STATES[self._rows.state[row]],
+                reason=self.reason(row, node),
+                since=self.wall_time(float(self._rows.since[row])),
+            ),
+            processes=processes,
+        )
+
+    def _processes(self, node: Node) -> dict[int, list[ProcessView]]:
+        table = node.table
+        hosts = unpack(
+            node.processes, node.layout.processes, ProcessSample, COLUMNS["processes"], len(table.processes)
+        )
+        uses = unpack(node.uses, node.layout.uses, UseSample, COLUMNS["uses"], len(table.uses))
+        by_device: dict[int, list[ProcessView]] = {}
+        for use, use_sample in zip(table.uses, uses, strict=True):
+            process, host_sample = table.processes[use.process], hosts[use.process]
+            by_device.setdefault(use.device, []).append(
+                ProcessView(
+                    pid=process.pid,
+                    kind=use.kind,
+                    user=process.user,
+                    command=process.command,
+                    started_at=process.started_at,
+                    container=process.container,
+                    job=process.job,
+                    is_gone=process.is_gone,
+                    gpu_memory_bytes=use_sample.gpu_memory_bytes,
+                    utilization_sm=use_sample.utilization_sm,
+                    cpu_cores=host_sample.cpu_cores,
+                    memory_bytes=host_sample.memory_bytes,
+                )
+            )
+        return by_device
+
+    def users(self) -> tuple[UserView, ...]:
+        """Gather who holds what over the whole herd."""
+        holdings = []
+        for node in self._nodes.values():
+            uses = unpack(node.uses, node.layout.uses, UseSample, COLUMNS["uses"], len(node.table.uses))
+            for use, sample in zip(node.table.uses, uses, strict=True):
+                process, device = node.table.processes[use.process], node.devices[use.device]
+                holdings.append(
+                    Holding(
+                        user=process.user,
+                        process=(node.id, process.pid),
+                        place=DevicePlace(
+                            node_id=node.id,
+                            index=device.index,
+                            uuid=device.uuid,
+                            state=DEVICE_STATES[self._rows.state[node.start + use.device]],
+                        ),
+                        gpu_memory_bytes=sample.gpu_memory_bytes or 0,
+                    )
+                )
+        return users_of(holdings)
+
+    def totals(self) -> Totals:
+        """Count nodes and devices by state, and devices by model; partitioned GPUs count through their slices."""
+        rows, states = self._rows, len(DEVICE_STATES)
+        counted = (rows.node >= 0) & ~rows.is_partitioned
+        table = np.bincount(
+            rows.model[counted] * states + rows.state[counted], minlength=len(self._models) * states
+        ).reshape(-1, states)
+        models = []
+        for (name, memory), number in self._models.items():
+            counts = table[number]
+            if counts.any():
+                models.append(ModelTotals(short_name=name, memory_total_bytes=memory, counts=_named(counts)))
+        models.sort(key=lambda model: (-sum(model.counts.values()), model.short_name))
+        used_nodes = self._node_rows.state[self._node_rows.is_used]
+        node_counts = np.bincount(used_nodes, minlength=len(NODE_STATES)).tolist()
+        return Totals(
+            nodes=dict(zip(NODE_STATES, node_counts, strict=True)),
+            devices=_named(table.sum(axis=0)),
+            models=tuple(models),
+        )
+
+
+def _named(counts: Array) -> dict[DeviceState, int]:
+    return dict(zip(DEVICE_STATES, counts.tolist(), strict=True))

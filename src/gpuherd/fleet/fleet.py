@@ -1,0 +1,350 @@
+"""The herd, live: takes what runs let through, and once per tick works out what it means."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+from msgspec import structs
+
+from gpuherd.fleet.availability import assess_devices, assess_nodes
+from gpuherd.fleet.changes import FleetChange
+from gpuherd.fleet.clock import Clock
+from gpuherd.fleet.compose import Composer
+from gpuherd.fleet.hygiene import clean_problems
+from gpuherd.fleet.names import short_name
+from gpuherd.fleet.node import Node, NodeHealth, Run
+from gpuherd.fleet.publish import Publication
+from gpuherd.fleet.rows import DeviceRows, Floats, Ints, NodeRows
+from gpuherd.fleet.settings import AvailabilitySettings
+from gpuherd.fleet.states import kept_states, restore_states
+from gpuherd.fleet.views import DeviceView, FleetView, NodeView, Totals, UserView
+from gpuherd.model.columns import COLUMNS
+from gpuherd.model.errors import Refused
+from gpuherd.model.reports import Problem, Report
+from gpuherd.records.last_reports import LastReport
+from gpuherd.wire.codec import UnknownFrame, agent_decoder, encode
+from gpuherd.wire.frames import FactsFrame, Hello, SampleFrame, TableFrame
+from gpuherd.wire.matrix import LAYOUT
+from gpuherd.wire.reports import sample_to_frame
+
+__all__ = ["Fleet"]
+
+log = logging.getLogger(__name__)
+
+STATES_KEPT_EVERY_SECONDS = 30.0
+PARTIAL_CODES = frozenset({"metric_failed", "processes_failed"})
+
+
+_BOUNDS = {
+    part: (np.array([column.low for column in columns]), np.array([column.high for column in columns]))
+    for part, columns in COLUMNS.items()
+}
+
+
+class Fleet:
+    """Every node's live state. Owned by one event loop; nothing here blocks or awaits."""
+
+    def __init__(self, *, clock: Clock, settings: AvailabilitySettings | None = None) -> None:
+        self.clock = clock
+        self.settings = settings or AvailabilitySettings()
+        self.tick_number = 0
+        self._nodes: dict[str, Node] = {}
+        self._rows = DeviceRows()
+        self._node_rows = NodeRows()
+        self._models: dict[tuple[str, int | None], int] = {}
+        self._unsaved: dict[str, Node] = {}
+        self._states_kept_at: dict[str, float] = {}
+        self._reports: dict[str, Run] = {}
+        self._composer = Composer(self._rows, self._node_rows, self._nodes, self._models, clock)
+        self._publication = Publication(self._rows, self._node_rows, self._nodes, self._composer, clock)
+
+    # -- nodes -------------------------------------------------------------------------------------------------
+
+    def add_node(self, node_id: str, name: str) -> None:
+        """Know a node from now on; it shows as never seen until it reports."""
+        node = self._nodes.get(node_id)
+        if node is None:
+            node = self._nodes[node_id] = Node(node_id, name, self._node_rows.allocate(1))
+            self._node_rows.is_used[node.row] = True
+        node.name = name
+        self._publication.inventory_changed(node)
+
+    def remove_node(self, node_id: str) -> None:
+        """Forget a node and its devices."""
+        node = self._nodes.pop(node_id, None)
+        if node is not None:
+            self._rows.release(node.start, node.count)
+            self._node_rows.release(node.row, 1)
+            self._unsaved.pop(node_id, None)
+            self._states_kept_at.pop(node_id, None)
+            self._reports.pop(node_id, None)
+            self._publication.node_removed(node)
+
+    def has_node(self, node_id: str) -> bool:
+        """Tell whether the node is known."""
+        return node_id in self._nodes
+
+    # -- ingest ------------------------------------------------------------------------------------------------
+
+    def open_run(self, node_id: str, hello: Hello) -> Run:
+        """Start or resume a run of frames; ``Refused`` for a node that is not known."""
+        node = self._nodes.get(node_id)
+        if node is None:
+            raise Refused("unknown_node", f"node {node_id} is not enrolled here")
+        node.note_run(hello.boot_id, node.runs.get(hello.boot_id, -1))
+        node.dropped_by_agent = hello.dropped_frames
+        return Run(node, hello, self, self.clock)
+
+    def accept_report(self, node_id: str, report: Report) -> None:
+        """Take a whole report that came without numbers; ``Refused`` if its parts do not line up."""
+        problem = report.mismatch()
+        if problem is not None:
+            raise Refused("report_misaligned", problem)
+        run = self._reports.get(node_id)
+        if run is None:
+            hello = Hello(
+                boot_id=f"reports-{self.clock.wall():.3f}",
+                layout=LAYOUT,
+                time=report.sample.time,
+                interval_seconds=self.settings.offline_after_seconds / self.settings.stale_after_intervals,
+            )
+            run = self._reports[node_id] = self.open_run(node_id, hello)
+        seq = run.received_seq + 1
+        frames = (
+            FactsFrame(seq=seq, revision=seq, facts=report.facts),
+            TableFrame(seq=seq + 1, revision=seq, facts_revision=seq, table=report.table),
+            sample_to_frame(report.sample, seq=seq + 2, facts_revision=seq, table_revision=seq),
+        )
+        for frame in frames:
+            run.accept(frame, encode(frame))
+
+    def take_past(self, run: Run) -> None:
+        """Keep the number of a frame that changes nothing live."""
+        self._unsaved[run.node_id] = run.node
+
+    def take_live(self, run: Run, frame: SampleFrame, message: bytes) -> None:
+        """Copy a sample of right now into the rows."""
+        node = run.node
+        key = (run.boot_id, frame.facts_revision, frame.table_revision)
+        if node.live_key != key:
+            self._adopt(node, run, key)
+        layout = node.layout
+        _copy(self._rows.values, node.start, node.count, frame.devices, layout.devices, LAYOUT.devices)
+        _copy(self._node_rows.values, node.row, 1, frame.host, layout.host, LAYOUT.host)
+        node.disks, node.processes, node.uses = frame.disks, frame.processes, frame.uses
+        if frame.problems != node.raw_problems:
+            self._set_problems(node, frame.problems)
+        node.sample_message = message
+        wall = self.clock.wall()
+        node.received_wall = wall
+        self._node_rows.received[node.row] = self.clock.monotonic()
+        self._node_rows.skew[node.row] = frame.time - wall
+        self._unsaved[node.id] = node
+
+    def _adopt(self, node: Node, run: Run, key: tuple[str, int, int]) -> None:
+        """Make a run's facts and table the node's."""
+        if run.facts is None:
+            raise AssertionError("a sample is only taken after its facts")
+        if [device.uuid for device in run.facts.devices] != [device.uuid for device in node.devices]:
+            kept = kept_states(node, self._rows, self.clock)
+            self._rows.release(node.start, node.count)
+            node.facts, node.count = run.facts, len(run.facts.devices)
+            node.start = self._rows.allocate(node.count)
+            restore_states(node, self._rows, self.clock, kept)
+        node.facts = run.facts
+        self._describe_rows(node)
+        node.table = run.table
+        node.layout = run.hello.layout
+        node.hello_message, node.facts_message, node.table_message = (
+            run.hello_message,
+            run.facts_message,
+            run.table_message,
+        )
+        node.live_key = key
+        self._node_rows.interval[node.row] = run.hello.interval_seconds
+        uses = [use.device for use in node.table.uses if use.kind == "compute"]
+        counts = np.bincount(uses, minlength=node.count) if uses else 0
+        self._rows.compute_uses[node.start : node.start + node.count] = counts
+        self._set_problems(node, node.raw_problems)
+
+    def _describe_rows(self, node: Node) -> None:
+        rows = self._rows
+        rows.node[node.start : node.start + node.count] = node.row
+        position = {device.uuid: node.start + offset for offset, device in enumerate(node.devices)}
+        for row, device in enumerate(node.devices, node.start):
+            total = device.memory_total_bytes
+            counts = total is not None and total > 0 and device.memory_basis != "host"
+            rows.memory_total[row] = total if counts else np.nan
+            rows.parent[row] = -1 if device.parent_uuid is None else position[device.parent_uuid]
+            rows.is_partitioned[row] = device.is_partitioned
+            rows.model[row] = self._models.setdefault((short_name(device), total), len(self._models))
+
+    def _set_problems(self, node: Node, problems: tuple[Problem, ...]) -> None:
+        node.raw_problems = problems
+        node.problems = clean_problems(problems)
+        block = slice(node.start, node.start + node.count)
+        whole_node = any(problem.is_fault and problem.device_uuid is None for problem in problems)
+        faulty = {p.device_uuid for p in problems if p.is_fault}
+        partial = {p.device_uuid for p in problems if p.code in PARTIAL_CODES}
+        self._rows.is_faulty[block] = [whole_node or device.uuid in faulty for device in node.devices]
+        self._rows.is_partial[block] = [None in partial or device.uuid in partial for device in node.devices]
+        self._publication.inventory_changed(node)
+
+    # -- the tick ----------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Judge the whole herd once: bounds, node states, availability."""
+        now = self.clock.monotonic()
+        self.tick_number += 1
+        self._drop_lies(self._rows.values, "devices", self._rows.node)
+        self._drop_lies(self._node_rows.values, "host", np.arange(self._node_rows.capacity, dtype=np.int32))
+        before = self._rows.state.copy()
+        assess_nodes(self._node_rows, now, self.settings)
+        assess_devices(self._rows, self._node_rows, now, self.settings)
+        moved = np.unique(self._rows.node[np.flatnonzero(before != self._rows.state)])
+        if moved.size:
+            by_row = {node.row: node for node in self._nodes.values()}
+            for row in moved.tolist():
+                node = by_row.get(row)
+                if node is not None:
+                    self._states_kept_at.pop(node.id, None)
+                    self._unsaved[node.id] = node
+
+    def _drop_lies(self, values: Floats, part: str, owner: Ints) -> None:
+        """Turn values outside of their column's bounds into unknown and count them against their node."""
+        low, high = _BOUNDS[part]
+        with np.errstate(invalid="ignore"):
+            lies = (values < low) | (values > high)
+        if lies.any():
+            by_row = {node.row: node for node in self._nodes.values()}
+            for row, column in np.argwhere(lies).tolist():
+                node = by_row.get(int(owner[row]))
+                if node is not None:
+                    node.counts["values_refused"] += 1
+                    name = COLUMNS[part][column].name
+                    node.last_error = f"{name} = {values[row, column]:g} is impossible; shown as unknown"
+                    node.last_error_at = self.clock.wall()
+            values[lies] = np.nan
+
+    # -- what is kept ------------------------------------------------------------------------------------------
+
+    def take_unsaved(self) -> list[LastReport]:
+        """Give what changed since the last call, to be kept; untouched parts are ``None``."""
+        now = self.clock.monotonic()
+        batch = []
+        for node in self._unsaved.values():
+            states = None
+            if now - self._states_kept_at.get(node.id, -np.inf) >= STATES_KEPT_EVERY_SECONDS:
+                states = msgspec.msgpack.encode(kept_states(node, self._rows, self.clock))
+                self._states_kept_at[node.id] = now
+            batch.append(
+                LastReport(
+                    node_id=node.id,
+                    received_at=node.received_wall,
+                    hello=node.hello_message,
+                    facts=node.facts_message,
+                    table=node.table_message,
+                    sample=node.sample_message,
+                    runs=dict(node.runs),
+                    states=states,
+                )
+            )
+        self._unsaved.clear()
+        return batch
+
+    def restore(self, kept: LastReport) -> None:
+        """Bring back a node's last state after a restart, as old as it is; unreadable parts leave it never seen."""
+        node = self._nodes.get(kept.node_id)
+        if node is None:
+            return
+        node.runs = dict(kept.runs)
+        if not kept.hello or kept.facts is None or kept.sample is None or kept.received_at is None:
+            return
+        decoder = agent_decoder()
+        try:
+            hello = decoder.decode(kept.hello)
+            if not isinstance(hello, Hello):
+                raise Refused("not_hello", "the kept hello is another frame")  # noqa: TRY301
+            run = Run(node, structs.replace(hello, live_from_seq=0), self, self.clock)
+            run.received_seq = -1
+            for message in (kept.facts, kept.table, kept.sample):
+                if message is not None:
+                    frame = decoder.decode(message)
+                    if isinstance(frame, Hello | UnknownFrame):
+                        raise Refused("not_kept", "a kept frame is of another type")  # noqa: TRY301
+                    run.received_seq = frame.seq - 1
+                    run.accept(frame, message)
+        except Refused as error:
+            log.warning(
+                "the kept state of node %s cannot be read (%s); it shows as never seen", node.id, error
+            )
+            node.runs = dict(kept.runs)
+            return
+        node.runs = dict(kept.runs)
+        node.counts.clear()
+        age = max(0.0, self.clock.wall() - kept.received_at)
+        self._node_rows.received[node.row] = self.clock.monotonic() - age
+        node.received_wall = kept.received_at
+        if kept.states is not None:
+            restore_states(node, self._rows, self.clock, kept.states)
+        self._unsaved.pop(node.id, None)
+
+    # -- faces -------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> FleetChange:
+        """Everything as of the last published tick, for a viewer who starts to look."""
+        return self._publication.snapshot(self.tick_number)
+
+    def change(self) -> FleetChange:
+        """What changed since the last published tick; to be called right after ``tick`` while anyone looks."""
+        return self._publication.change(self.tick_number)
+
+    def view(self) -> FleetView:
+        """Everything as nested objects."""
+        return FleetView(
+            time=self.clock.wall(), tick=self.tick_number, totals=self.totals(), nodes=tuple(self.nodes())
+        )
+
+    def nodes(self) -> Iterable[NodeView]:
+        """Every node, in the order of enrolment."""
+        return (self._composer.node(node) for node in self._nodes.values())
+
+    def node(self, node_id: str) -> NodeView | None:
+        """One node, or none if it is not known."""
+        node = self._nodes.get(node_id)
+        return None if node is None else self._composer.node(node)
+
+    def devices(self) -> tuple[DeviceView, ...]:
+        """Every device of every node."""
+        return tuple(device for node in self.nodes() for device in node.devices)
+
+    def users(self) -> tuple[UserView, ...]:
+        """Who holds what, the largest holders first."""
+        return self._composer.users()
+
+    def totals(self) -> Totals:
+        """The herd in numbers."""
+        return self._composer.totals()
+
+    def node_health(self) -> tuple[NodeHealth, ...]:
+        """How each node's frames fared."""
+        return tuple(node.health() for node in self._nodes.values())
+
+
+def _copy(
+    target: Floats, start: int, count: int, matrix: bytes, names: tuple[str, ...], ours: tuple[str, ...]
+) -> None:
+    """Copy a matrix into ``count`` rows; columns are matched by name unless they are exactly ours."""
+    if count == 0:
+        return
+    source = np.frombuffer(matrix, dtype="<f8").reshape(count, -1)
+    if names == ours:
+        target[start : start + count] = source
+        return
+    target[start : start + count] = np.nan
+    for place, name in enumerate(ours):
+        if name in names:
+            target[start : start + count, place] = source[:, names.index(name)]

@@ -1,0 +1,68 @@
+"""Facts, tables and problems from a node, checked and made harmless before anything keeps or shows them."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from msgspec import Struct, structs
+
+from gpuherd.model.errors import Refused
+from gpuherd.model.processes import ProcessTable
+from gpuherd.model.reports import NodeFacts, Problem
+from gpuherd.model.text import COMMAND_LENGTH, LABEL_LENGTH, SENTENCE_LENGTH, clean
+
+__all__ = ["clean_facts", "clean_problems", "clean_table"]
+
+S = TypeVar("S", bound=Struct)
+_LENGTHS = {"command": COMMAND_LENGTH, "message": SENTENCE_LENGTH}
+
+
+def _clean(thing: S) -> S:
+    """Clean every text field; gives the same object back when there was nothing to do."""
+    changes = {}
+    for name in thing.__struct_fields__:
+        value = getattr(thing, name)
+        if isinstance(value, str):
+            cleaned = clean(value, _LENGTHS.get(name, LABEL_LENGTH))
+            if cleaned != value:
+                changes[name] = cleaned
+    return structs.replace(thing, **changes) if changes else thing
+
+
+def clean_facts(facts: NodeFacts) -> NodeFacts:
+    """Clean all names; refuse devices that cannot be told apart or slices without a parent before them."""
+    devices = tuple(_clean(device) for device in facts.devices)
+    seen: set[str] = set()
+    for device in devices:
+        if device.uuid in seen:
+            raise Refused(
+                "duplicate_device", f"two devices have the uuid {device.uuid}; each must have its own"
+            )
+        if device.parent_uuid is not None and device.parent_uuid not in seen:
+            raise Refused(
+                "orphan_slice", f"slice {device.uuid} must come after its parent {device.parent_uuid}"
+            )
+        seen.add(device.uuid)
+    host = structs.replace(
+        _clean(facts.host),
+        addresses=tuple(_clean(address) for address in facts.host.addresses[:64]),
+        disks=tuple(_clean(disk) for disk in facts.host.disks),
+    )
+    return NodeFacts(host=host, devices=devices)
+
+
+def clean_table(table: ProcessTable, device_count: int) -> ProcessTable:
+    """Clean all names and commands; refuse uses that point nowhere."""
+    for position, use in enumerate(table.uses):
+        if use.device >= device_count or use.process >= len(table.processes):
+            raise Refused(
+                "use_out_of_range",
+                f"uses[{position}] names device {use.device} of {device_count} "
+                f"and process {use.process} of {len(table.processes)}",
+            )
+    return structs.replace(table, processes=tuple(_clean(process) for process in table.processes))
+
+
+def clean_problems(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Clean all texts."""
+    return tuple(_clean(problem) for problem in problems)

@@ -1,0 +1,235 @@
+"""One node as the hub knows it: its current facts, table and last sample, its runs of numbered frames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+from msgspec import Struct
+
+from gpuherd.fleet.clock import Clock
+from gpuherd.fleet.hygiene import clean_facts, clean_table
+from gpuherd.model.devices import DeviceFacts
+from gpuherd.model.errors import Refused
+from gpuherd.model.processes import ProcessTable
+from gpuherd.model.reports import NodeFacts, Problem
+from gpuherd.wire.codec import UnknownFrame, encode
+from gpuherd.wire.frames import FactsFrame, Hello, Layout, SampleFrame, TableFrame
+from gpuherd.wire.matrix import CELL_BYTES, LAYOUT
+
+__all__ = ["LiveSink", "Node", "NodeHealth", "Run"]
+
+MAX_RUNS = 8
+"""Runs whose highest number is remembered per node: the spool of an agent holds few."""
+
+
+class NodeHealth(Struct, frozen=True, kw_only=True):
+    """How a node's frames fare, counted since the hub started."""
+
+    node_id: str
+    accepted: int
+    backfilled: int
+    duplicates: int
+    missed: int
+    """Numbers that never came: the agent dropped them while the hub was away."""
+    dropped_by_agent: int
+    unknown_frames: int
+    values_refused: int
+    refused: dict[str, int]
+    last_error: str | None
+    last_error_at: float | None
+
+
+class Node:
+    """Bookkeeping of one node; the numbers themselves are in the rows."""
+
+    def __init__(self, node_id: str, name: str, row: int) -> None:
+        self.id = node_id
+        self.name = name
+        self.row = row
+        self.facts: NodeFacts | None = None
+        self.table = ProcessTable()
+        self.problems: tuple[Problem, ...] = ()
+        self.raw_problems: tuple[Problem, ...] = ()
+        """The problems as sent, to see at a glance that they are still the same."""
+        self.start = 0
+        self.count = 0
+        self.disks = b""
+        self.processes = b""
+        self.uses = b""
+        self.layout = LAYOUT
+        self.live_key: tuple[str, int, int] | None = None
+        self.hello_message = b""
+        self.facts_message: bytes | None = None
+        self.table_message: bytes | None = None
+        self.sample_message: bytes | None = None
+        self.received_wall: float | None = None
+        self.runs: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.dropped_by_agent = 0
+        self.last_error: str | None = None
+        self.last_error_at: float | None = None
+
+    @property
+    def devices(self) -> tuple[DeviceFacts, ...]:
+        """The node's devices, in the order of their rows."""
+        return () if self.facts is None else self.facts.devices
+
+    def note_run(self, boot_id: str, seq: int) -> None:
+        """Remember the highest number taken of a run, newest runs last, a bounded number of them."""
+        self.runs.pop(boot_id, None)
+        self.runs[boot_id] = seq
+        while len(self.runs) > MAX_RUNS:
+            del self.runs[next(iter(self.runs))]
+
+    def health(self) -> NodeHealth:
+        """Tell how this node's frames fared."""
+        return NodeHealth(
+            node_id=self.id,
+            accepted=self.counts["accepted"],
+            backfilled=self.counts["backfilled"],
+            duplicates=self.counts["duplicates"],
+            missed=self.counts["missed"],
+            dropped_by_agent=self.dropped_by_agent,
+            unknown_frames=self.counts["unknown"],
+            values_refused=self.counts["values_refused"],
+            refused=dict(self.refused),
+            last_error=self.last_error,
+            last_error_at=self.last_error_at,
+        )
+
+
+def _row_bytes(layout: Layout) -> tuple[int, int, int, int]:
+    parts = (layout.host, layout.devices, layout.processes, layout.uses)
+    host, devices, processes, uses = (len(names) * CELL_BYTES for names in parts)
+    return host, devices, processes, uses
+
+
+class LiveSink(Protocol):
+    """Who takes what a run lets through: the fleet."""
+
+    def take_live(self, run: Run, frame: SampleFrame, message: bytes) -> None:
+        """Take a sample of right now."""
+
+    def take_past(self, run: Run) -> None:
+        """Be told that a frame which changes nothing live was taken: its number is to be kept."""
+
+
+class Run:
+    """One run of numbered frames of one node, as opened by a hello.
+
+    A frame that was taken before is ignored; one that refers to unknown facts or has the wrong shape is refused
+    and the run goes on. Facts and table are kept per run and become the node's with its next live sample.
+    """
+
+    def __init__(self, node: Node, hello: Hello, sink: LiveSink, clock: Clock) -> None:
+        self.node = node
+        self.node_id = node.id
+        self.boot_id = hello.boot_id
+        self.hello = hello
+        self.hello_message = encode(hello)
+        self.received_seq = node.runs.get(hello.boot_id, -1)
+        self.resume_after_seq = self.received_seq
+        self.facts: NodeFacts | None = None
+        self.facts_revision = -1
+        self.facts_message: bytes | None = None
+        self.table = ProcessTable()
+        self.table_revision = -1
+        self.table_message: bytes | None = None
+        self._sink = sink
+        self._clock = clock
+        self._host_bytes, self._device_bytes, self._process_bytes, self._use_bytes = _row_bytes(hello.layout)
+
+    def accept(self, frame: FactsFrame | TableFrame | SampleFrame | UnknownFrame, message: bytes) -> None:
+        """Take one frame; ``message`` is the bytes it came in. Raises ``Refused``; the run stays usable."""
+        try:
+            if isinstance(frame, SampleFrame):
+                self._take_sample(frame, message)
+            elif isinstance(frame, FactsFrame):
+                self._take_facts(frame, message)
+            elif isinstance(frame, TableFrame):
+                self._take_table(frame, message)
+            else:
+                self.node.counts["unknown"] += 1
+                if frame.seq is not None and self._is_new(frame.seq):
+                    self._sink.take_past(self)
+        except Refused as error:
+            self.refuse(error)
+            raise
+
+    def refuse(self, error: Refused) -> None:
+        """Count a frame that could not be taken, also one that did not even decode."""
+        self.node.refused[error.code] += 1
+        self.node.last_error = str(error)
+        self.node.last_error_at = self._clock.wall()
+
+    def _is_new(self, seq: int) -> bool:
+        last = self.received_seq
+        if seq <= last:
+            self.node.counts["duplicates"] += 1
+            return False
+        if seq != last + 1 and last >= 0:
+            self.node.counts["missed"] += seq - last - 1
+        self.received_seq = seq
+        self.node.runs[self.boot_id] = seq
+        return True
+
+    def _take_facts(self, frame: FactsFrame, message: bytes) -> None:
+        is_new = self._is_new(frame.seq)
+        if frame.revision != self.facts_revision:
+            facts = clean_facts(frame.facts)
+            if self.facts is None or [d.uuid for d in facts.devices] != [d.uuid for d in self.facts.devices]:
+                self.table, self.table_revision, self.table_message = ProcessTable(), -1, None
+            self.facts, self.facts_revision, self.facts_message = facts, frame.revision, message
+        if is_new:
+            self._sink.take_past(self)
+
+    def _take_table(self, frame: TableFrame, message: bytes) -> None:
+        is_new = self._is_new(frame.seq)
+        if self.facts is None:
+            raise Refused("unknown_facts", "a process table came before any facts; send the facts first")
+        if frame.revision != self.table_revision:
+            self.table = clean_table(frame.table, len(self.facts.devices))
+            self.table_revision, self.table_message = frame.revision, message
+        if is_new:
+            self._sink.take_past(self)
+
+    def _take_sample(self, frame: SampleFrame, message: bytes) -> None:
+        if not self._is_new(frame.seq):
+            return
+        self._check(frame)
+        self.node.counts["accepted"] += 1
+        if frame.seq < self.hello.live_from_seq:
+            self.node.counts["backfilled"] += 1
+            self._sink.take_past(self)
+        else:
+            self._sink.take_live(self, frame, message)
+
+    def _check(self, frame: SampleFrame) -> None:
+        facts = self.facts
+        if facts is None or frame.facts_revision != self.facts_revision:
+            raise Refused(
+                "unknown_facts",
+                f"the sample refers to facts revision {frame.facts_revision}, "
+                f"the last one sent is {self.facts_revision}; send the facts first",
+            )
+        if frame.table_revision != self.table_revision:
+            raise Refused(
+                "unknown_table",
+                f"the sample refers to table revision {frame.table_revision}, "
+                f"the last one sent is {self.table_revision}; send the table first",
+            )
+        table = self.table
+        if (
+            len(frame.host) != self._host_bytes
+            or len(frame.devices) != len(facts.devices) * self._device_bytes
+            or len(frame.processes) != len(table.processes) * self._process_bytes
+            or len(frame.uses) != len(table.uses) * self._use_bytes
+            or len(frame.disks) != len(facts.host.disks) * CELL_BYTES
+        ):
+            raise Refused(
+                "matrix_misshapen",
+                f"the sample's matrices do not fit {len(facts.devices)} devices, {len(table.processes)} processes, "
+                f"{len(table.uses)} uses and {len(facts.host.disks)} disks of the announced layout",
+            )

@@ -1,0 +1,149 @@
+"""The herd's numbers: one row a device and one row a node, as arrays that are worked on all at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuherd.fleet.views import DEVICE_STATES, NODE_STATES
+from gpuherd.model.columns import COLUMNS
+
+__all__ = [
+    "DEVICE_COLUMN",
+    "HOST_COLUMN",
+    "Array",
+    "Bools",
+    "Codes",
+    "DeviceRows",
+    "Floats",
+    "Ints",
+    "NodeRows",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+Codes = NDArray[np.uint8]
+Array = NDArray[Any]
+
+DEVICE_COLUMN = {column.name: position for position, column in enumerate(COLUMNS["devices"])}
+HOST_COLUMN = {column.name: position for position, column in enumerate(COLUMNS["host"])}
+UNKNOWN = DEVICE_STATES.index("unknown")
+NEVER = NODE_STATES.index("never")
+
+
+class _Rows:
+    """Arrays of one length that grow together; rows are handed out in blocks and come back when freed."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.used = 0
+        self._free: defaultdict[int, list[int]] = defaultdict(list)
+        self._defaults: dict[str, float | bool] = {}
+
+    def _column(self, name: str, dtype: type, default: float | bool, width: int | None = None) -> None:
+        shape = self.capacity if width is None else (self.capacity, width)
+        self._defaults[name] = default
+        setattr(self, name, np.full(shape, default, dtype=dtype))
+
+    def allocate(self, count: int) -> int:
+        """Give the first of ``count`` neighbouring rows, all at their defaults."""
+        if count == 0:
+            return 0
+        if self._free[count]:
+            return self._free[count].pop()
+        larger = min((size for size, starts in self._free.items() if starts and size > count), default=None)
+        if larger is not None:
+            start = self._free[larger].pop()
+            self._free[larger - count].append(start + count)
+            return start
+        start = self.used
+        self.used += count
+        if self.used > self.capacity:
+            self._grow(max(self.capacity * 2, self.used))
+        return start
+
+    def release(self, start: int, count: int) -> None:
+        """Take rows back and put them to their defaults."""
+        if count:
+            for name, default in self._defaults.items():
+                getattr(self, name)[start : start + count] = default
+            self._free[count].append(start)
+
+    def _grow(self, capacity: int) -> None:
+        for name, default in self._defaults.items():
+            old = getattr(self, name)
+            new = np.full((capacity, *old.shape[1:]), default, dtype=old.dtype)
+            new[: self.capacity] = old
+            setattr(self, name, new)
+        self.capacity = capacity
+
+
+class DeviceRows(_Rows):
+    """What the hub knows of each device; times are monotonic seconds."""
+
+    values: Floats
+    """The sample's columns, NaN for unknown."""
+    node: Ints
+    """Node row; -1 is an unused row."""
+    parent: Ints
+    """Row of the GPU that a slice is cut from, else -1."""
+    model: Ints
+    memory_total: Floats
+    """What used memory is a share of; NaN where memory says nothing about use (unified memory)."""
+    compute_uses: Ints
+    is_partitioned: Bools
+    is_faulty: Bools
+    is_partial: Bools
+    """Something that decides about free was not readable."""
+    state: Codes
+    reason: Codes
+    since: Floats
+    known_state: Codes
+    """The last state that came from fresh data, and since when: a short silence does not restart the clock."""
+    known_since: Floats
+    active_at: Floats
+    """When work was last seen."""
+    taken_at: Floats
+    """Since when memory or a process has been seen on it without a break."""
+
+    def __init__(self, capacity: int = 512) -> None:
+        super().__init__(capacity)
+        self._column("values", np.float64, np.nan, len(COLUMNS["devices"]))
+        for name in ("node", "parent", "model"):
+            self._column(name, np.int32, -1)
+        self._column("memory_total", np.float64, np.nan)
+        self._column("compute_uses", np.int32, 0)
+        for name in ("is_partitioned", "is_faulty", "is_partial"):
+            self._column(name, np.bool_, False)
+        for name in ("state", "known_state"):
+            self._column(name, np.uint8, UNKNOWN)
+        self._column("reason", np.uint8, 0)
+        for name in ("since", "known_since"):
+            self._column(name, np.float64, np.nan)
+        for name in ("active_at", "taken_at"):
+            self._column(name, np.float64, -np.inf)
+
+
+class NodeRows(_Rows):
+    """What the hub knows of each node's contact and host."""
+
+    values: Floats
+    received: Floats
+    """Monotonic time of the last live sample; -inf is never."""
+    interval: Floats
+    skew: Floats
+    state: Codes
+    is_used: Bools
+
+    def __init__(self, capacity: int = 64) -> None:
+        super().__init__(capacity)
+        self._column("values", np.float64, np.nan, len(COLUMNS["host"]))
+        self._column("received", np.float64, -np.inf)
+        self._column("interval", np.float64, np.nan)
+        self._column("skew", np.float64, np.nan)
+        self._column("state", np.uint8, NEVER)
+        self._column("is_used", np.bool_, False)

@@ -1,0 +1,168 @@
+"""The last state of every node, kept through restarts.
+
+A file of its own, in SQLite's WAL mode with a sync per batch: an acknowledged frame survives kill -9 and power
+cuts. Facts and process tables rarely change and live in another table than samples, so that a tick rewrites
+only what is new.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from gpuherd.model.errors import Failed, Misconfigured
+
+__all__ = ["LastReport", "LastReports"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS inventories (
+    number INTEGER PRIMARY KEY, node_id TEXT NOT NULL UNIQUE, hello BLOB NOT NULL, facts BLOB, process_table BLOB
+);
+CREATE TABLE IF NOT EXISTS samples (
+    number INTEGER PRIMARY KEY, received_at REAL NOT NULL, sample BLOB, runs BLOB NOT NULL, states BLOB NOT NULL
+);
+"""
+_VERSION = 1
+_PAGE_BYTES = 16_384
+"""Samples are 1–2 kB: with SQLite's usual 4 kB pages a saved sample costs twice the CPU time."""
+_runs_decoder = msgspec.msgpack.Decoder(dict[str, int])
+
+
+class LastReport(Struct, frozen=True, kw_only=True):
+    """All that is needed to show a node as it was last seen, and to know which of its frames were taken."""
+
+    node_id: str
+    received_at: float
+    """Hub time, UTC epoch seconds."""
+    hello: bytes
+    facts: bytes | None
+    table: bytes | None
+    sample: bytes | None
+    """The raw messages as they came."""
+    runs: dict[str, int]
+    """Boot id to the highest number taken of that run."""
+    states: bytes
+    """The fleet's own; opaque here."""
+
+
+class LastReports:
+    """The store. Blocking, and used from one thread at a time; trouble while writing is ``Failed``."""
+
+    def __init__(self, file: Path) -> None:
+        """Open or make the file; ``Misconfigured`` if that is impossible.
+
+        A damaged file is set aside as ``*.damaged`` and a new one begun: what it held comes back by itself.
+        """
+        self._file = file
+        self._numbers: dict[str, int] = {}
+        self._inventories: dict[str, tuple[bytes, bytes | None, bytes | None]] = {}
+        try:
+            self._connection = self._open()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
+                raise Misconfigured(
+                    f"cannot open {file}: {error}; let this user write the folder, or choose another hub.state_dir"
+                ) from error
+            for suffix in ("", "-wal", "-shm"):
+                part = file.with_name(file.name + suffix)
+                if part.exists():
+                    part.replace(part.with_name(part.name + ".damaged"))
+            self._connection = self._open()
+        self._numbers = dict(self._connection.execute("SELECT node_id, number FROM inventories"))
+        self._next_number = max(self._numbers.values(), default=0) + 1
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False, timeout=5)
+        try:
+            connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, _VERSION):
+                # Another version's idea of a last state; nodes will tell theirs again.
+                connection.executescript("DROP TABLE IF EXISTS inventories; DROP TABLE IF EXISTS samples;")
+            connection.executescript(_SCHEMA)
+            connection.execute(f"PRAGMA user_version={_VERSION}")
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+        return connection
+
+    def save(self, batch: Iterable[LastReport]) -> None:
+        """Write a batch durably, all or nothing."""
+        inventories, samples = {}, []
+        for kept in batch:
+            number = self._numbers.get(kept.node_id)
+            if number is None:
+                number = self._numbers[kept.node_id] = self._next_number
+                self._next_number += 1
+            inventory = (kept.hello, kept.facts, kept.table)
+            before = self._inventories.get(kept.node_id)
+            # The same objects are handed in until they change, which makes this comparison a look at pointers.
+            if before is None or any(new is not old for new, old in zip(inventory, before, strict=True)):
+                inventories[kept.node_id] = inventory
+            samples.append(
+                (number, kept.received_at, kept.sample, msgspec.msgpack.encode(kept.runs), kept.states)
+            )
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(
+                "INSERT OR REPLACE INTO inventories VALUES (?, ?, ?, ?, ?)",
+                [(self._numbers[node_id], node_id, *inventory) for node_id, inventory in inventories.items()],
+            )
+            connection.executemany("INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?)", samples)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise Failed(
+                f"cannot save to {self._file}: {error}; free some space or check the disk"
+            ) from error
+        self._inventories.update(inventories)
+
+    def load_all(self) -> list[LastReport]:
+        """Read every node's last state; a row that cannot be read is left out."""
+        rows = self._connection.execute(
+            "SELECT node_id, received_at, hello, facts, process_table, sample, runs, states"
+            " FROM samples JOIN inventories USING (number)"
+        )
+        reports = []
+        for node_id, received_at, hello, facts, table, sample, runs, states in rows:
+            try:
+                numbers = _runs_decoder.decode(runs)
+            except msgspec.DecodeError:
+                continue
+            reports.append(
+                LastReport(
+                    node_id=node_id,
+                    received_at=received_at,
+                    hello=hello,
+                    facts=facts,
+                    table=table,
+                    sample=sample,
+                    runs=numbers,
+                    states=states,
+                )
+            )
+        return reports
+
+    def forget(self, node_id: str) -> None:
+        """Drop what is kept of a node."""
+        number = self._numbers.pop(node_id, None)
+        if number is None:
+            return
+        try:
+            self._connection.execute("DELETE FROM samples WHERE number = ?", (number,))
+            self._connection.execute("DELETE FROM inventories WHERE number = ?", (number,))
+        except sqlite3.Error as error:
+            raise Failed(f"cannot save to {self._file}: {error}") from error
+        self._inventories.pop(node_id, None)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()

@@ -1,0 +1,118 @@
+"""A viewer who applies all changes knows exactly what a newcomer's snapshot says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from gpuherd.fleet.changes import FleetChange
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.model.devices import DeviceSample
+from gpuherd.model.processes import Process, ProcessUse
+from support.herd import GIB, ManualClock, Speaker, gpu
+
+
+class Viewer:
+    """Applies messages the way the page does."""
+
+    def __init__(self) -> None:
+        self.tick = -1
+        self.nodes: dict[int, Any] = {}
+        self.tables: dict[str, dict[Any, dict[str, Any]]] = {"devices": {}, "hosts": {}, "uses": {}}
+
+    def take(self, change: FleetChange) -> None:
+        message = msgspec.json.decode(msgspec.json.encode(change))
+        if message["after_tick"] is None:
+            self.nodes.clear()
+            self.tables = {"devices": {}, "hosts": {}, "uses": {}}
+        else:
+            assert message["after_tick"] == self.tick
+        self.tick = message["tick"]
+        for row in message["removed"]:
+            self._forget(row)
+        for node in message["nodes"]:
+            self._forget(node["row"])
+            self.nodes[node["row"]] = node
+        for table, keys in (("devices", ("row",)), ("hosts", ("row",)), ("uses", ("node", "position"))):
+            columns = message[table]
+            for position, key in enumerate(zip(*(columns[name] for name in keys), strict=True)):
+                self.tables[table][key] = {name: values[position] for name, values in columns.items()}
+
+    def _forget(self, row: int) -> None:
+        old = self.nodes.pop(row, None)
+        if old is not None:
+            for device in old["devices"]:
+                self.tables["devices"].pop((device["row"],), None)
+            self.tables["hosts"].pop((row,), None)
+            self.tables["uses"] = {key: use for key, use in self.tables["uses"].items() if key[0] != row}
+
+
+def test_changes_add_up_to_the_snapshot(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    chance = random.Random(7)  # noqa: S311 - repeatable, not secret
+    speakers = [speaker(f"n{number}") for number in range(4)]
+    sizes = [2, 8, 0, 3]
+    for node, size in zip(speakers, sizes, strict=True):
+        node.describe(*(gpu(index) for index in range(size)))
+    fleet.tick()
+    follower = Viewer()
+    follower.take(fleet.snapshot())
+    for step in range(60):
+        clock.advance(1)
+        for number, node in enumerate(speakers):
+            if step == 20 and number == 1:
+                node.describe(
+                    *(gpu(index) for index in range(5)),
+                    processes=(Process(pid=step, user="user01"),),
+                    uses=(ProcessUse(process=0, device=2),),
+                )
+            if chance.random() < 0.7:
+                node.sample(
+                    *(
+                        DeviceSample(
+                            utilization_gpu=chance.choice([None, 0.0, chance.random()]),
+                            memory_used_bytes=chance.choice([0, chance.randrange(80 * GIB)]),
+                        )
+                        for _ in node.facts.devices
+                    )
+                )
+        if step == 40:
+            fleet.remove_node("n3")
+            speakers.pop()
+        fleet.tick()
+        follower.take(fleet.change())
+        newcomer = Viewer()
+        newcomer.take(fleet.snapshot())
+        assert newcomer.tables == follower.tables
+        assert newcomer.nodes == follower.nodes
+        assert newcomer.tick == follower.tick
+
+
+def test_a_quiet_herd_sends_next_to_nothing(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(DeviceSample(utilization_gpu=0.5, memory_used_bytes=GIB))
+    fleet.tick()
+    fleet.snapshot()
+    clock.advance(1)
+    node.sample(DeviceSample(utilization_gpu=0.5001, memory_used_bytes=GIB + 1))
+    fleet.tick()
+    change = fleet.change()
+    assert (change.nodes, change.devices.row, change.uses.node) == ([], [], [])
+    assert change.hosts.row == [0]  # contact moved
+
+
+def test_unknown_stays_unknown_in_the_stream(fleet: Fleet, speaker: Callable[[str], Speaker]) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(DeviceSample())
+    fleet.tick()
+    devices = fleet.snapshot().devices
+    assert devices.utilization_gpu == [None]
+    assert devices.memory_used_bytes == [None]
