@@ -56,7 +56,6 @@ class Fleet:
         self._node_rows = NodeRows()
         self._models: dict[tuple[str, int | None], int] = {}
         self._unsaved: dict[str, Node] = {}
-        self._states_kept_at: dict[str, float] = {}
         self._reports: dict[str, Run] = {}
         self._composer = Composer(self._rows, self._node_rows, self._nodes, self._models, clock)
         self._publication = Publication(self._rows, self._node_rows, self._nodes, self._composer, clock)
@@ -79,7 +78,6 @@ class Fleet:
             self._rows.release(node.start, node.count)
             self._node_rows.release(node.row, 1)
             self._unsaved.pop(node_id, None)
-            self._states_kept_at.pop(node_id, None)
             self._reports.pop(node_id, None)
             self._publication.node_removed(node)
 
@@ -210,7 +208,7 @@ class Fleet:
             for row in moved.tolist():
                 node = by_row.get(row)
                 if node is not None:
-                    self._states_kept_at.pop(node.id, None)
+                    node.states_at = -np.inf
                     self._unsaved[node.id] = node
 
     def _drop_lies(self, values: Floats, part: str, owner: Ints) -> None:
@@ -232,24 +230,23 @@ class Fleet:
     # -- what is kept ------------------------------------------------------------------------------------------
 
     def take_unsaved(self) -> list[LastReport]:
-        """Give what changed since the last call, to be kept; untouched parts are ``None``."""
+        """Give the nodes that changed since the last call, to be kept; parts that did not are the same objects."""
         now = self.clock.monotonic()
         batch = []
         for node in self._unsaved.values():
-            states = None
-            if now - self._states_kept_at.get(node.id, -np.inf) >= STATES_KEPT_EVERY_SECONDS:
-                states = msgspec.msgpack.encode(kept_states(node, self._rows, self.clock))
-                self._states_kept_at[node.id] = now
+            if now - node.states_at >= STATES_KEPT_EVERY_SECONDS:
+                node.states = msgspec.msgpack.encode(kept_states(node, self._rows, self.clock))
+                node.states_at = now
             batch.append(
                 LastReport(
                     node_id=node.id,
-                    received_at=node.received_wall,
+                    received_at=node.received_wall or 0.0,
                     hello=node.hello_message,
                     facts=node.facts_message,
                     table=node.table_message,
                     sample=node.sample_message,
                     runs=dict(node.runs),
-                    states=states,
+                    states=node.states,
                 )
             )
         self._unsaved.clear()
@@ -261,7 +258,7 @@ class Fleet:
         if node is None:
             return
         node.runs = dict(kept.runs)
-        if not kept.hello or kept.facts is None or kept.sample is None or kept.received_at is None:
+        if kept.facts is None or kept.sample is None:
             return
         decoder = agent_decoder()
         try:
@@ -288,8 +285,7 @@ class Fleet:
         age = max(0.0, self.clock.wall() - kept.received_at)
         self._node_rows.received[node.row] = self.clock.monotonic() - age
         node.received_wall = kept.received_at
-        if kept.states is not None:
-            restore_states(node, self._rows, self.clock, kept.states)
+        restore_states(node, self._rows, self.clock, kept.states)
         self._unsaved.pop(node.id, None)
 
     # -- faces -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Protocol
 
@@ -64,6 +65,9 @@ class Node:
         self.table_message: bytes | None = None
         self.sample_message: bytes | None = None
         self.received_wall: float | None = None
+        self.states = b""
+        """The devices' states as last kept, and when (monotonic): they are packed anew only now and then."""
+        self.states_at = -math.inf
         self.runs: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()

@@ -216,7 +216,8 @@ def test_clock_skew_is_shown_and_does_not_age_the_data(
     fleet.tick()
     shown = fleet.node("n1")
     assert shown is not None
-    assert (shown.state, shown.clock_skew_seconds, shown.age_seconds) == ("live", pytest.approx(-86_400), 0.0)
+    assert (shown.state, shown.age_seconds) == ("live", 0.0)
+    assert shown.clock_skew_seconds == pytest.approx(-86_400)
 
 
 def test_the_last_state_survives_a_restart_with_its_age(
@@ -239,7 +240,8 @@ def test_the_last_state_survives_a_restart_with_its_age(
     assert shown is not None
     assert (shown.state, shown.age_seconds) == ("live", 2.0)
     device = shown.devices[0]
-    assert (device.availability.state, device.availability.since) == ("busy", pytest.approx(busy_since))
+    assert device.availability.state == "busy"
+    assert device.availability.since == pytest.approx(busy_since)
     assert [process.user for process in device.processes] == ["user01"]
     assert again.take_unsaved() == []
     hello = Hello(boot_id="boot-1", layout=LAYOUT, time=0, interval_seconds=1)
