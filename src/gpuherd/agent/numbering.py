@@ -1,0 +1,114 @@
+"""Readings to numbered frames: facts and table when they changed, a sample always."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+
+from gpuherd.agent.exchange import Reading
+from gpuherd.model.processes import ProcessTable
+from gpuherd.model.reports import NodeFacts
+from gpuherd.model.text import clip
+from gpuherd.wire.codec import MAX_FRAME_BYTES, encode
+from gpuherd.wire.frames import FactsFrame, SampleFrame, TableFrame
+
+__all__ = ["Entry", "FrameKind", "Numbering"]
+
+SHORT_COMMAND_LENGTH = 80
+MOST_PROBLEMS = 64
+
+
+class FrameKind(IntEnum):
+    """What an entry holds; facts and table are needed to understand the samples after them."""
+
+    FACTS = 0
+    TABLE = 1
+    SAMPLE = 2
+
+
+class Entry(NamedTuple):
+    """An encoded frame on its way to the hub."""
+
+    seq: int
+    kind: FrameKind
+    message: bytes
+
+
+class Numbering:
+    """Numbers one run's frames from 0 and its revisions from 1."""
+
+    def __init__(self) -> None:
+        self.next_seq = 0
+        self._facts: NodeFacts | None = None
+        self._table: ProcessTable | None = None
+        self._facts_revision = 0
+        self._table_revision = 0
+
+    def entries(self, reading: Reading) -> list[Entry]:
+        """Make the frames of one reading. The first reading of a run must bring facts and table."""
+        entries = []
+        facts_changed = reading.facts is not None and reading.facts != self._facts
+        if facts_changed and reading.facts is not None:
+            self._facts = reading.facts
+            self._facts_revision += 1
+            facts = FactsFrame(seq=self._take_seq(), revision=self._facts_revision, facts=reading.facts)
+            entries.append(Entry(facts.seq, FrameKind.FACTS, encode(facts)))
+        table = self._table if reading.table is None else reading.table
+        if self._facts is None or table is None:
+            raise ValueError("a run must begin with facts and a process table")
+        # The table points into the facts' device list: new facts need the table again.
+        if facts_changed or table != self._table:
+            self._table = table
+            self._table_revision += 1
+            entries.append(self._table_entry(table))
+        sample = msgspec.structs.replace(
+            reading.sample,
+            seq=self._take_seq(),
+            facts_revision=self._facts_revision,
+            table_revision=self._table_revision,
+        )
+        entries.append(Entry(sample.seq, FrameKind.SAMPLE, _sample_message(sample)))
+        return entries
+
+    def _take_seq(self) -> int:
+        seq = self.next_seq
+        self.next_seq += 1
+        return seq
+
+    def _table_entry(self, table: ProcessTable) -> Entry:
+        seq = self._take_seq()
+        message = b""
+        # A frame has a size cap: a table too long for it loses the length of its command lines, then the lines.
+        for command_length in (None, SHORT_COMMAND_LENGTH, 0):
+            shortened = table if command_length is None else _with_commands(table, command_length)
+            message = encode(
+                TableFrame(
+                    seq=seq,
+                    revision=self._table_revision,
+                    facts_revision=self._facts_revision,
+                    table=shortened,
+                )
+            )
+            if len(message) <= MAX_FRAME_BYTES:
+                break
+        return Entry(seq, FrameKind.TABLE, message)
+
+
+def _with_commands(table: ProcessTable, length: int) -> ProcessTable:
+    processes = tuple(
+        msgspec.structs.replace(
+            process,
+            command=clip(process.command, length) if length and process.command is not None else None,
+        )
+        for process in table.processes
+    )
+    return msgspec.structs.replace(table, processes=processes)
+
+
+def _sample_message(sample: SampleFrame) -> bytes:
+    message = encode(sample)
+    if len(message) > MAX_FRAME_BYTES:
+        message = encode(msgspec.structs.replace(sample, problems=sample.problems[:MOST_PROBLEMS]))
+    return message

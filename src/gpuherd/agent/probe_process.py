@@ -1,0 +1,236 @@
+"""The agent's side of one probe: start it, ask it, notice that it hangs or died, end it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from gpuherd.agent.exchange import (
+    LENGTH,
+    MAX_MESSAGE_BYTES,
+    FromProbe,
+    Orders,
+    Read,
+    Reading,
+    Started,
+    Trouble,
+    prefixed,
+)
+from gpuherd.agent.marker import Marker, Position
+from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.reports import Problem
+from gpuherd.model.text import clean
+
+__all__ = ["KillGroup", "Loss", "Probe", "ProbeLost", "signal_group"]
+
+START_SECONDS = 30.0
+"""How long Python may take to start and import on a machine under load; no driver is called in this time."""
+SLOW_FACTOR = 6
+"""A probe whose calls do move on gets this many deadlines: a loaded machine is slow, not hung."""
+
+Loss = Literal["hung", "crashed", "ended"]
+KillGroup = Callable[[int, int], None]
+
+_decoder: msgspec.msgpack.Decoder[FromProbe] = msgspec.msgpack.Decoder(FromProbe)
+# Signals by which an operator or the kernel's memory shortage ends a process; all others are the driver's doing.
+_OUTSIDE_SIGNALS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+
+
+class ProbeLost(Exception):  # noqa: N818 - reads as an event
+    """A probe will not answer any more. ``position`` is where it was in the driver."""
+
+    def __init__(self, loss: Loss, position: Position, detail: str) -> None:
+        super().__init__(detail)
+        self.loss: Loss = loss
+        self.position = position
+
+
+def signal_group(group: int, number: int) -> None:
+    """Signal all processes of a group; a group that is gone is fine."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return
+
+
+class Probe:
+    """One child process. ``ask`` is called by one task at a time."""
+
+    def __init__(self, orders: Orders, *, kill_group: KillGroup = signal_group) -> None:
+        self.has_gpus = bool(orders.spec.collectors)
+        self.is_released = False
+        self._kill_group = kill_group
+        self._marker = Marker.create()
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self._socket = ours
+        try:
+            # -P: the working directory is not a place to import from; its own session: signals meant for the agent
+            # do not reach the probe, and the probe's own children are ended with it.
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "gpuherd.agent.probe",
+                    str(theirs.fileno()),
+                    str(self._marker.fd),
+                    str(os.getpid()),
+                ],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), self._marker.fd),
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            self._marker.close()
+            raise
+        finally:
+            theirs.close()
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._orders = orders
+
+    @property
+    def pid(self) -> int:
+        """The child's process id; also its group."""
+        return self._process.pid
+
+    async def ask(self, deadline_seconds: float, problems: tuple[Problem, ...] | None = None) -> Reading:
+        """Get one reading; ``problems``, if given, replaces those of the orders.
+
+        Raises ``ProbeLost`` when a call stood still for the deadline or the child died, ``Failed`` when the child
+        is well but nothing could be read, ``Misconfigured`` when its orders cannot be carried out.
+        """
+        if self._streams is None:
+            await self._start()
+        answer = await self._exchange(prefixed(Read(problems)), deadline_seconds)
+        if isinstance(answer, Trouble):
+            raise Failed(answer.message)
+        if not isinstance(answer, Reading):
+            raise Failed("the probe answered out of turn")
+        return answer
+
+    async def _start(self) -> None:
+        # The default limit of a stream is 64 KiB; readexactly is not bound by it, it only sets when reading pauses.
+        self._streams = await asyncio.open_connection(sock=self._socket, limit=1 << 20)
+        answer = await self._exchange(prefixed(self._orders), START_SECONDS)
+        if isinstance(answer, Trouble):
+            raise Misconfigured(answer.message)
+        if not isinstance(answer, Started):
+            raise Failed("the probe answered out of turn")
+
+    async def _exchange(self, message: bytes, deadline_seconds: float) -> FromProbe:
+        if self._streams is None:
+            raise RuntimeError("the probe was not started")
+        reader, writer = self._streams
+        receiving = asyncio.ensure_future(_receive(reader))
+        try:
+            writer.write(message)
+            await self._wait_while_moving(receiving, deadline_seconds)
+            return _decoder.decode(receiving.result())
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise await self._death() from error
+        except msgspec.DecodeError as error:
+            raise Failed(
+                f"a collector made a report that breaks the model: {clean(str(error), 300)}"
+            ) from error
+        finally:
+            receiving.cancel()
+
+    async def _wait_while_moving(self, receiving: asyncio.Future[bytes], deadline_seconds: float) -> None:
+        started = moved = time.monotonic()
+        count = self._marker.count
+        while True:
+            done, _ = await asyncio.wait({receiving}, timeout=deadline_seconds / 4)
+            if done:
+                return
+            now = time.monotonic()
+            if self._marker.count != count:
+                count, moved = self._marker.count, now
+            if now - moved >= deadline_seconds or now - started >= deadline_seconds * SLOW_FACTOR:
+                position = self._marker.position
+                raise ProbeLost("hung", position, f"no answer for {now - moved:.1f} s in {position.call}")
+
+    async def _death(self) -> ProbeLost:
+        await self.gone(1.0)
+        code = self._process.returncode
+        position = self._marker.position
+        if code is None:
+            return ProbeLost("hung", position, "the probe closed its channel but does not end")
+        if code < 0:
+            name = signal.Signals(-code).name
+            loss: Loss = "ended" if -code in _OUTSIDE_SIGNALS or not position.collector else "crashed"
+            return ProbeLost(
+                loss, position, f"the probe was ended by {name} in {position.call or 'its start'}"
+            )
+        loss = "crashed" if position.collector else "ended"
+        return ProbeLost(
+            loss, position, f"the probe exited with code {code} in {position.call or 'its start'}"
+        )
+
+    def hang_up(self) -> None:
+        """Close the channel: a healthy child ends by itself."""
+        if self._streams is not None:
+            self._streams[1].close()
+        else:
+            self._socket.close()
+
+    def kill(self) -> None:
+        """Send SIGKILL to the child and everything it started."""
+        self._kill_group(self.pid, signal.SIGKILL)
+
+    async def gone(self, patience_seconds: float) -> bool:
+        """Wait for the child and its own children to be gone; ``False`` if they are still there."""
+        until = time.monotonic() + patience_seconds
+        while not self.is_gone():
+            if time.monotonic() >= until:
+                return False
+            await asyncio.sleep(0.02)
+        return True
+
+    def is_gone(self) -> bool:
+        """Whether nothing is left of the child, not even a program it had started."""
+        return self._process.poll() is not None and not _group_lives(self.pid)
+
+    def release(self) -> None:
+        """Give back the descriptors; only after the child is gone or when the agent itself ends."""
+        if not self.is_released:
+            self.is_released = True
+            self.hang_up()
+            self._marker.close()
+
+
+async def _receive(reader: asyncio.StreamReader) -> bytes:
+    (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    if length > MAX_MESSAGE_BYTES:
+        raise Failed(f"the probe announced a message of {length} bytes")
+    return await reader.readexactly(length)
+
+
+def _group_lives(group: int) -> bool:
+    """Whether a process group has a member that is more than a zombie."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    # Zombies count for killpg, and without a proper init they stay for ever: look at the states.
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue  # gone since the folder was listed
+        if int(fields[2]) == group and fields[0] not in (b"Z", b"X"):
+            return True
+    return False

@@ -1,0 +1,274 @@
+"""Runs on disk: what the hub has not confirmed, bounded, oldest dropped first and counted.
+
+``<state>/spool/<number>-<boot id>/`` holds one run: ``run`` (what its hello says) and segments. All of it survives
+kill -9 of the agent; up to ``SYNC_SECONDS`` of it may be lost with the machine's power.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from gpuherd.agent.numbering import Entry
+from gpuherd.agent.segments import Contents, SegmentWriter, read_segment, segment_name
+from gpuherd.model.errors import Failed
+from gpuherd.model.text import Identifier
+from gpuherd.wire.frames import Layout
+
+__all__ = ["SEGMENT_BYTES", "DiskRun", "RunFacts", "Spool"]
+
+log = logging.getLogger(__name__)
+
+SEGMENT_BYTES = 1024 * 1024
+_RUN_FILE = "run"
+
+
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """What a run's hello says."""
+
+    boot_id: Identifier
+    layout: Layout
+    interval_seconds: float
+    agent_version: str | None = None
+    dropped_frames: int = 0
+
+
+class DiskRun:
+    """The part of one run that is on disk: segments in order, each named by its first frame."""
+
+    def __init__(self, folder: Path, facts: RunFacts, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.folder = folder
+        self.facts = facts
+        self.last_seq = -1
+        self._segment_bytes = segment_bytes
+        self._acked_seq = -1
+        self._sizes: dict[int, int] = {}  # first seq of each segment, in order, and its bytes
+        self._writer: SegmentWriter | None = None
+        self._loaded: tuple[int, Contents] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Disk space of the segments."""
+        return sum(self._sizes.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no frame is left."""
+        return not self._sizes
+
+    @property
+    def is_droppable(self) -> bool:
+        """Whether there is a segment that is not being written."""
+        return len(self._sizes) > 1 or (len(self._sizes) == 1 and self._writer is None)
+
+    def recover(self) -> None:
+        """Find the segments that an earlier agent left, cutting off a record torn by its end."""
+        for path in sorted(self.folder.glob("*.seg")):
+            if path.stem.isdigit():
+                self._sizes[int(path.stem)] = path.stat().st_size
+        while self._sizes:
+            last = max(self._sizes)
+            contents = self._read(last)
+            if contents.entries:
+                self.last_seq = contents.entries[-1].seq
+                return
+            self._remove(last)  # begun but nothing whole in it
+
+    def append(self, entries: list[Entry], context: Iterable[Entry]) -> None:
+        """Add frames to the end, beginning a segment (with the context in force) when the last is full.
+
+        ``OSError`` when the disk is full or not writable; nothing is added then.
+        """
+        if self._writer is None:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not (self.folder / _RUN_FILE).exists():
+                self._save_facts()
+            self._writer = SegmentWriter(self.folder / segment_name(entries[0].seq), context)
+            self._sizes[entries[0].seq] = self._writer.size_bytes
+        first = self._last_segment()
+        try:
+            self._sizes[first] += self._writer.append(entries)
+        except OSError:
+            if self.last_seq < first:
+                self._remove(first)
+            raise
+        self.last_seq = entries[-1].seq
+        if self._writer.size_bytes >= self._segment_bytes:
+            self.seal()
+
+    def _last_segment(self) -> int:
+        return next(reversed(self._sizes))
+
+    def seal(self) -> None:
+        """End the segment being written, so that it can be read."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def sync(self) -> None:
+        """Have the kernel put the segment being written on the disk."""
+        if self._writer is not None:
+            self._writer.sync()
+
+    def batch(self, after_seq: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        """The next frames after ``after_seq`` from one segment, and the frames known to come before them."""
+        for first, end in self._ranges():
+            if end <= after_seq:
+                continue
+            if self._writer is not None and first == self._last_segment():
+                self.seal()
+            contents = self._load(first)
+            entries = tuple(entry for entry in contents.entries if entry.seq > after_seq)
+            if entries:
+                earlier = (entry for entry in contents.entries if entry.seq <= after_seq)
+                return entries, (*contents.context, *earlier)
+        return (), ()
+
+    def forget(self, through_seq: int) -> None:
+        """Delete the segments that the hub has whole."""
+        self._acked_seq = max(self._acked_seq, through_seq)
+        for first, end in list(self._ranges()):
+            if end > through_seq:
+                return
+            self._remove(first)
+
+    def drop_oldest(self) -> int:
+        """Delete the oldest segment that is not in use; counts in the facts, and returns, how many frames it had."""
+        loaded = None if self._loaded is None else self._loaded[0]
+        for first, end in self._ranges():
+            if first == loaded and len(self._sizes) > 1:
+                continue
+            self._remove(first)
+            lost = max(end - max(first, self._acked_seq + 1) + 1, 0)
+            self.count_dropped(lost)
+            return lost
+        return 0
+
+    def unload(self) -> None:
+        """Let go of the segment that was last read."""
+        self._loaded = None
+
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        """First and last frame number of each segment."""
+        firsts = list(self._sizes)
+        ends = [first - 1 for first in firsts[1:]]
+        return zip(firsts, [*ends, self.last_seq], strict=False)
+
+    def count_dropped(self, frames: int) -> None:
+        """Note that frames of this run are lost, so that its hello can say so, now or after a restart."""
+        self.facts = msgspec.structs.replace(self.facts, dropped_frames=self.facts.dropped_frames + frames)
+        if self.folder.exists():
+            try:
+                self._save_facts()
+            except OSError as error:
+                log.warning("the count of dropped frames cannot be saved: %s", error.strerror)
+
+    def delete(self) -> None:
+        """Remove the run from the disk."""
+        self.seal()
+        for first in list(self._sizes):
+            self._remove(first)
+        with contextlib.suppress(OSError):
+            (self.folder / _RUN_FILE).unlink(missing_ok=True)
+            self.folder.rmdir()
+
+    def _load(self, first: int) -> Contents:
+        if self._loaded is None or self._loaded[0] != first:
+            self._loaded = (first, self._read(first))
+        return self._loaded[1]
+
+    def _read(self, first: int) -> Contents:
+        path = self.folder / segment_name(first)
+        try:
+            contents = read_segment(path)
+        except Failed as failed:
+            log.warning("%s; its frames are lost", failed)
+            return Contents((), (), 0, False)
+        if not contents.is_whole:
+            log.warning("the spool file %s is damaged after %d bytes", path, contents.sound_bytes)
+        return contents
+
+    def _remove(self, first: int) -> None:
+        if self._writer is not None and first == self._last_segment():
+            self.seal()
+        self._sizes.pop(first, None)
+        if self._loaded is not None and self._loaded[0] == first:
+            self._loaded = None
+        try:
+            (self.folder / segment_name(first)).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("the spool file %s cannot be deleted: %s", segment_name(first), error.strerror)
+
+    def _save_facts(self) -> None:
+        _write_atomically(self.folder / _RUN_FILE, msgspec.msgpack.encode(self.facts))
+
+
+class Spool:
+    """All runs on disk, oldest first, together at most ``max_bytes``."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder = folder
+        self.max_bytes = max_bytes
+        # Dropping goes by whole segments: a small spool needs small ones.
+        self._segment_bytes = min(SEGMENT_BYTES, max(max_bytes // 8, 4096))
+        self.older: list[DiskRun] = []
+        self._next_number = 0
+
+    def recover(self) -> None:
+        """Find the runs that earlier agents left; what cannot be read is reported and passed over."""
+        try:
+            folders = sorted(path for path in self._folder.iterdir() if path.is_dir())
+        except OSError:
+            return  # nothing there yet, or unreadable: appending will say so
+        for folder in folders:
+            number = folder.name.partition("-")[0]
+            if not number.isdigit():
+                continue
+            self._next_number = max(self._next_number, int(number) + 1)
+            try:
+                facts = msgspec.msgpack.decode((folder / _RUN_FILE).read_bytes(), type=RunFacts)
+            except (OSError, msgspec.DecodeError) as error:
+                log.warning("the spooled run %s cannot be read and is passed over: %s", folder, error)
+                continue
+            run = DiskRun(folder, facts)
+            run.recover()
+            if run.is_empty and not facts.dropped_frames:
+                run.delete()
+            else:
+                self.older.append(run)
+
+    def new_run(self, facts: RunFacts) -> DiskRun:
+        """Begin a run; nothing is written before its first frame is appended."""
+        folder = self._folder / f"{self._next_number:010d}-{facts.boot_id}"
+        return DiskRun(folder, facts, self._segment_bytes)
+
+    def make_room(self, current: DiskRun) -> int:
+        """Drop the oldest segments until the bound is kept; returns how many frames are lost."""
+        lost = 0
+        runs = [*self.older, current]
+        total = sum(run.size_bytes for run in runs)
+        while total > self.max_bytes:
+            run = next((run for run in runs if run.is_droppable), None)
+            if run is None:
+                break
+            before = run.size_bytes
+            lost += run.drop_oldest()
+            total -= before - run.size_bytes
+        return lost
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.new")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    temporary.replace(path)
