@@ -1,0 +1,61 @@
+# Every task of the project; `make help` lists them. The virtual environment is made on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo test test-fast check format bench generate screenshots provision clean
+
+help: ## List the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.ready-all ## Watch this machine: hub, page and agent (http://127.0.0.1:8470)
+	@$(BIN)/gpuherd up --state-dir var/up
+
+demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (http://127.0.0.1:8471)
+	@$(BIN)/gpuherd demo
+
+test: provision $(VENV)/.ready-dev ## Run all tests; as root on Debian installs the servers they use
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.ready-dev ## Run the unit and documentation tests only
+	$(BIN)/python -m pytest tests/unit tests/docs
+
+check: $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Lint, format check, types, import contracts, page checks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cd web && npm run --silent check
+
+format: $(VENV)/.ready-dev ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.ready-dev ## Measure; prints a table of ratios and writes bench/results/
+	$(BIN)/python -m bench
+
+generate: $(VENV)/.ready-dev ## Write again what is generated: the page's API types, the configuration reference
+	cd web && npm run --silent generate
+	$(BIN)/python scripts/write_docs.py
+
+provision: ## Install the Debian packages that the tests use (as root; otherwise says what is missing)
+	@scripts/provision
+
+clean: ## Remove what was built, not what was recorded
+	rm -rf $(VENV) build dist web/node_modules web/dist src/gpuherd/api/page .mypy_cache .ruff_cache .pytest_cache
+
+$(VENV)/bin/python:
+	@scripts/make-venv $(PYTHON) $(VENV)
+
+$(VENV)/.ready-all: $(VENV)/bin/python pyproject.toml hatch_build.py $(WEB_SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml hatch_build.py $(WEB_SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.ready-all
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	cd web && npm ci --silent --no-audit --no-fund

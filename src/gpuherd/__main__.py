@@ -1,0 +1,5 @@
+"""``python -m gpuherd`` is ``gpuherd``."""
+
+from gpuherd.cli import main
+
+main()

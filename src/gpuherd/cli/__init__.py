@@ -1,0 +1,65 @@
+"""The ``gpuherd`` command: one module per command, imported only when it runs."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from gpuherd import __version__
+from gpuherd.model.errors import GpuherdError
+
+__all__ = ["main"]
+
+_COMMANDS = {
+    "up": ("gpuherd.cli.up", "Watch this machine: hub, page and agent in one go."),
+    "demo": ("gpuherd.cli.demo", "Show a simulated herd; needs no GPU."),
+    "hub": ("gpuherd.cli.hub", "Run and administer the hub that everyone looks at."),
+    "agent": ("gpuherd.cli.agent", "Report this machine's GPUs to a hub."),
+    "config": ("gpuherd.cli.config", "Check the configuration or show what it can hold."),
+}
+
+
+class _LazyGroup(click.Group):
+    """Lists commands without importing them, so that ``gpuherd --version`` stays fast and an agent thin."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        try:
+            command: click.Command = import_module(_COMMANDS[cmd_name][0]).command
+        except ModuleNotFoundError as error:
+            if error.name is not None and error.name.startswith("gpuherd"):
+                raise
+            raise click.ClickException(
+                f"'gpuherd {cmd_name}' needs the Python package {error.name}; "
+                "install the hub's parts with: pip install 'gpuherd[hub]'"
+            ) from error
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup)
+@click.version_option(__version__, prog_name="gpuherd")
+def _group() -> None:
+    """See, share and book every GPU you own."""
+
+
+def main() -> None:
+    """Run the command line; an expected error is one sentence on stderr and exit code 1."""
+    try:
+        _group(prog_name="gpuherd")
+    except GpuherdError as error:
+        click.echo(f"gpuherd: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
