@@ -1,0 +1,81 @@
+/** One node of the stream, with the positions of its inventory resolved once instead of at every tick. */
+import type { DeviceInventory, NodeInventory, Problem, Process, ProcessUse } from "./types";
+
+/** One process on one device; `position` is where its numbers arrive. */
+export interface UseEntry {
+  readonly position: number;
+  readonly kind: NonNullable<ProcessUse["kind"]>;
+  readonly process: Process;
+}
+
+export interface DeviceEntry {
+  readonly row: number;
+  readonly shortName: string;
+  readonly facts: DeviceInventory["facts"];
+  readonly label: string;
+  readonly uses: readonly UseEntry[];
+  readonly problems: readonly Problem[];
+}
+
+export class NodeEntry {
+  readonly row: number;
+  readonly id: string;
+  readonly name: string;
+  readonly host: NodeInventory["host"];
+  readonly devices: readonly DeviceEntry[];
+  /** Problems of the node as a whole; those of one device stand at the device. */
+  readonly problems: readonly Problem[];
+  readonly problemCount: number;
+
+  constructor(inventory: NodeInventory) {
+    const { row, id, name, host, devices, processes, uses, problems } = inventory;
+    const uuids = new Set(devices.map((device) => device.facts.uuid));
+    const indexes = new Map(devices.map((device) => [device.facts.uuid, device.facts.index]));
+    const usesByDevice: UseEntry[][] = devices.map(() => []);
+    uses.forEach((use, position) => {
+      const process = processes[use.process];
+      if (process) usesByDevice[use.device]?.push({ position, kind: use.kind ?? "compute", process });
+    });
+    this.row = row;
+    this.id = id;
+    this.name = name;
+    this.host = host;
+    this.devices = devices.map((device, i) => ({
+      row: device.row,
+      shortName: device.short_name,
+      facts: device.facts,
+      label: labelOf(device, indexes),
+      uses: usesByDevice[i] ?? [],
+      problems: problems.filter((problem) => problem.device_uuid === device.facts.uuid),
+    }));
+    this.problems = problems.filter((problem) => !problem.device_uuid || !uuids.has(problem.device_uuid));
+    this.problemCount = problems.length;
+  }
+
+  /** Devices that can be had: a partitioned GPU is counted through its slices, not twice. */
+  get countable(): readonly DeviceEntry[] {
+    return this.devices.filter((device) => !device.facts.is_partitioned);
+  }
+
+  /** What the node carries, such as "8 × H100", most of them first. */
+  models(): { shortName: string; count: number }[] {
+    const counts = new Map<string, number>();
+    for (const { facts, shortName } of this.devices)
+      if (facts.kind !== "slice") counts.set(shortName, (counts.get(shortName) ?? 0) + 1);
+    return [...counts].map(([shortName, count]) => ({ shortName, count })).sort((a, b) => b.count - a.count);
+  }
+
+  /** Everyone with a process here, without repetition; `null` stands for owners that are not known. */
+  users(): (string | null)[] {
+    const all = this.devices.flatMap((device) => device.uses.map((use) => use.process.user ?? null));
+    return [...new Set(all)].sort((a, b) => (a ?? "\uffff").localeCompare(b ?? "\uffff"));
+  }
+}
+
+/** A GPU is called by its index; a slice by its parent's and its own, such as 3:1. */
+function labelOf(device: DeviceInventory, indexes: ReadonlyMap<string, number>): string {
+  const { kind, index, parent_uuid } = device.facts;
+  if (kind !== "slice") return String(index);
+  const parent = parent_uuid ? indexes.get(parent_uuid) : undefined;
+  return parent === undefined ? String(index) : `${parent}:${index}`;
+}
