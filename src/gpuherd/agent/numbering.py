@@ -8,11 +8,14 @@ from typing import NamedTuple
 import msgspec
 
 from gpuherd.agent.exchange import Reading
-from gpuherd.model.processes import ProcessTable
-from gpuherd.model.reports import NodeFacts
+from gpuherd.model.devices import DeviceSample
+from gpuherd.model.hosts import HostFacts
+from gpuherd.model.processes import ProcessSample, ProcessTable, UseSample
+from gpuherd.model.reports import NodeFacts, Problem, Report, Sample
 from gpuherd.model.text import clip
 from gpuherd.wire.codec import MAX_FRAME_BYTES, encode
 from gpuherd.wire.frames import FactsFrame, SampleFrame, TableFrame
+from gpuherd.wire.reports import sample_from_frame, sample_to_frame
 
 __all__ = ["Entry", "FrameKind", "Numbering"]
 
@@ -71,6 +74,28 @@ class Numbering:
         )
         entries.append(Entry(sample.seq, FrameKind.SAMPLE, _sample_message(sample)))
         return entries
+
+    def unknown(self, problems: tuple[Problem, ...], *, node_time: float, hostname: str) -> Reading:
+        """Make a reading that says: this node is there, but nothing can be read, because of these problems."""
+        facts = self._facts or NodeFacts(host=HostFacts(hostname=hostname))
+        table = self._table or ProcessTable()
+        sample = Sample(
+            time=node_time,
+            disks_used_bytes=(None,) * len(facts.host.disks),
+            devices=(DeviceSample(),) * len(facts.devices),
+            processes=(ProcessSample(),) * len(table.processes),
+            uses=(UseSample(),) * len(table.uses),
+            problems=problems,
+        )
+        frame = sample_to_frame(sample, seq=0, facts_revision=0, table_revision=0)
+        return Reading(facts=facts, table=table, sample=frame)
+
+    def report(self, reading: Reading) -> Report:
+        """Give a reading back as a report, with the facts and table in force; after its ``entries``."""
+        if self._facts is None or self._table is None:
+            raise ValueError("a run must begin with facts and a process table")
+        sample = sample_from_frame(reading.sample, self._facts, self._table)
+        return Report(facts=self._facts, table=self._table, sample=sample)
 
     def _take_seq(self) -> int:
         seq = self.next_seq

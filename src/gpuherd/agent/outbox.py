@@ -180,15 +180,14 @@ class CurrentRun:
             self._disk.count_dropped(lost)
             self._say_dropped(lost, "memory for waiting frames is full")
 
-    def sync(self) -> None:
-        """Have the disk keep what was spilled; may block."""
-        self._disk.sync()
+    def unsynced(self) -> int | None:
+        """A descriptor of the file that the disk does not have for sure yet; the caller syncs and closes it."""
+        return self._disk.unsynced()
 
     def close(self) -> None:
         """Leave everything unconfirmed on disk for the next agent."""
         self._disk_retry_at = float("-inf")
         self.spill()
-        self._disk.sync()
         self._disk.seal()
 
     def unload(self) -> None:

@@ -79,11 +79,12 @@ class SegmentWriter:
         self.size_bytes += len(data)
         self._is_dirty = True
 
-    def sync(self) -> None:
-        """Have the kernel put everything on the disk."""
-        if self._is_dirty and self._fd >= 0:
-            self._is_dirty = False
-            os.fsync(self._fd)
+    def unsynced(self) -> int | None:
+        """A copy of the descriptor if something was written since the last call; the caller syncs and closes it."""
+        if not self._is_dirty or self._fd < 0:
+            return None
+        self._is_dirty = False
+        return os.dup(self._fd)
 
     def close(self) -> None:
         """Close the file; may be called twice."""

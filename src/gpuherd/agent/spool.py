@@ -111,10 +111,9 @@ class DiskRun:
             self._writer.close()
             self._writer = None
 
-    def sync(self) -> None:
-        """Have the kernel put the segment being written on the disk."""
-        if self._writer is not None:
-            self._writer.sync()
+    def unsynced(self) -> int | None:
+        """A copy of the written segment's descriptor if something was written since the last call."""
+        return None if self._writer is None else self._writer.unsynced()
 
     def batch(self, after_seq: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
         """The next frames after ``after_seq`` from one segment, and the frames known to come before them."""

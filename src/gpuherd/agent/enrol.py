@@ -1,0 +1,193 @@
+"""Enrolment: a join token buys this node's own credential, which is kept in a file only its owner can read."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import os
+import re
+import socket
+import sys
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from gpuherd import __version__
+from gpuherd.agent.address import HubAddress
+from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.text import clean
+
+__all__ = ["HOW_TO_ENROL", "Credentials", "read_secret"]
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_SECONDS = 15.0
+_MAX_ANSWER_BYTES = 65_536
+_MAX_SECRET_BYTES = 4096
+# What may stand in an HTTP header and in one line of a file.
+_SECRET = re.compile(r"[\x21-\x7e]+")
+HOW_TO_ENROL = (
+    "make a join token on the hub with `gpuherd hub token create`, put it in a file on this node and start the agent "
+    "with --join-token-file FILE"
+)
+
+
+class _Request(Struct, frozen=True, omit_defaults=True):
+    token: str
+    hostname: str
+    name: str | None = None
+
+
+class _Answer(Struct, frozen=True):
+    node_id: str
+    credential: str
+
+
+class _Detail(Struct, frozen=True):
+    message: str = ""
+
+
+class _ErrorAnswer(Struct, frozen=True):
+    error: _Detail = _Detail()
+
+
+def read_secret(file: str, what: str) -> str:
+    """Read a secret from a file, or from standard input for ``-``; ``Misconfigured`` if it cannot be one."""
+    try:
+        data = sys.stdin.buffer.read(_MAX_SECRET_BYTES) if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Misconfigured(f"the {what} cannot be read from {file}: {error.strerror}") from error
+    text = data.decode("utf-8", errors="replace").strip()
+    if len(text) > _MAX_SECRET_BYTES or not _SECRET.fullmatch(text):
+        raise Misconfigured(f"{file} does not hold a {what}: it must be one line of printable characters")
+    return text
+
+
+class Credentials:
+    """Gives this node's credential, enrolling first if there is none yet. Blocking: call it in a thread."""
+
+    def __init__(
+        self,
+        address: HubAddress,
+        *,
+        credential_file: Path,
+        join_token_file: str | None = None,
+        node_name: str | None = None,
+        tls_ca_file: str | None = None,
+    ) -> None:
+        self._address = address
+        self._credential_file = credential_file
+        self._join_token_file = join_token_file
+        self._node_name = node_name
+        self._tls_ca_file = tls_ca_file
+        self._join_token: str | None = None
+
+    def check(self) -> None:
+        """See that there is a credential or a join token; ``Misconfigured`` says how to get one."""
+        if self._has_credential():
+            read_secret(str(self._credential_file), "credential")
+        elif self._join_token_file is not None:
+            # Read now: standard input is there only once, and a wrong path should stop the start.
+            self._join_token = read_secret(self._join_token_file, "join token")
+        else:
+            raise Misconfigured(
+                f"this node is not known to {self._address.url}: there is no {self._credential_file}; {HOW_TO_ENROL}"
+            )
+
+    def get(self) -> str:
+        """Give the credential. ``Failed`` if the hub cannot be reached, ``Misconfigured`` if it says no."""
+        if not self._has_credential():
+            self._enrol()
+        return read_secret(str(self._credential_file), "credential")
+
+    def _has_credential(self) -> bool:
+        try:
+            return self._credential_file.exists()
+        except OSError as error:
+            raise Misconfigured(
+                f"{self._credential_file} cannot be looked at: {error.strerror}; let this user read the folder"
+            ) from error
+
+    def _enrol(self) -> None:
+        if self._join_token is None:
+            self.check()
+        token = self._join_token or ""
+        hostname = clean(socket.gethostname())
+        body = msgspec.json.encode(_Request(token=token, hostname=hostname, name=self._node_name))
+        status, answer = self._post(body)
+        if not 200 <= status < 300:
+            raise self._refusal(status, answer)
+        try:
+            enrolled = msgspec.json.decode(answer, type=_Answer)
+        except msgspec.DecodeError as error:
+            raise Failed(
+                f"{self._address.url} answered the enrolment with something else: {error}"
+            ) from error
+        if not _SECRET.fullmatch(enrolled.credential):
+            raise Failed(f"{self._address.url} answered the enrolment with an unusable credential")
+        self._store(enrolled.credential)
+        self._join_token = None
+        log.info("enrolled at %s as %s", self._address.url, clean(enrolled.node_id))
+
+    def _post(self, body: bytes) -> tuple[int, bytes]:
+        address = self._address
+        try:
+            if address.is_secure:
+                import ssl  # noqa: PLC0415 - an agent of an http hub does without its memory
+
+                context = ssl.create_default_context(cafile=self._tls_ca_file)
+                connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                    address.host, address.port, timeout=TIMEOUT_SECONDS, context=context
+                )
+            else:
+                connection = http.client.HTTPConnection(address.host, address.port, timeout=TIMEOUT_SECONDS)
+            try:
+                headers = {"Content-Type": "application/json", "User-Agent": f"gpuherd-agent/{__version__}"}
+                connection.request("POST", address.enroll_path, body, headers)
+                response = connection.getresponse()
+                return response.status, response.read(_MAX_ANSWER_BYTES)
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException) as error:
+            raise Failed(
+                f"the hub at {address.url} cannot be reached to enrol: {clean(str(error) or type(error).__name__, 200)}"
+            ) from error
+
+    def _refusal(self, status: int, answer: bytes) -> Failed | Misconfigured:
+        try:
+            message = clean(msgspec.json.decode(answer, type=_ErrorAnswer).error.message, 300)
+        except msgspec.DecodeError:
+            message = ""
+        if status == 429 or status >= 500:
+            return Failed(
+                f"{self._address.url} cannot enrol now (HTTP {status}): {message or 'no reason given'}"
+            )
+        if status == 404 or 300 <= status < 400:
+            return Misconfigured(
+                f"agent.hub_url: there is no gpuherd hub at {self._address.url} (HTTP {status}); "
+                "check the address and its base path"
+            )
+        return Misconfigured(
+            f"{self._address.url} refused the join token (HTTP {status}): {message or 'no reason given'}; "
+            f"{HOW_TO_ENROL}"
+        )
+
+    def _store(self, credential: str) -> None:
+        path = self._credential_file
+        temporary = path.with_name(f".{path.name}.new")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                os.fchmod(fd, 0o600)
+                os.write(fd, credential.encode() + b"\n")
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            temporary.replace(path)
+        except OSError as error:
+            raise Misconfigured(
+                f"the credential cannot be kept in {path}: {error.strerror}; make the folder writable or set "
+                "agent.state_dir"
+            ) from error

@@ -1,0 +1,196 @@
+"""The agent: a reading each tick, numbered and put in the outbox; beside it the link that empties the outbox."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+from gpuherd import __version__
+from gpuherd.agent.address import HubAddress
+from gpuherd.agent.backoff import Backoff
+from gpuherd.agent.enrol import Credentials
+from gpuherd.agent.known_devices import KnownDevices
+from gpuherd.agent.link import Link
+from gpuherd.agent.numbering import Numbering
+from gpuherd.agent.outbox import Outbox
+from gpuherd.agent.settings import AgentSettings
+from gpuherd.agent.spec import ProbeSpec
+from gpuherd.agent.spool import RunFacts
+from gpuherd.agent.watch import ProbeWatch
+from gpuherd.model.errors import Misconfigured
+from gpuherd.model.reports import Problem, Report
+from gpuherd.model.text import SENTENCE_LENGTH, clean
+from gpuherd.wire.matrix import LAYOUT
+
+__all__ = ["Agent", "Ticks", "reports"]
+
+log = logging.getLogger(__name__)
+
+SYNC_SECONDS = 15.0
+SHORTEST_INTERVAL_SECONDS = 0.1
+LONGEST_INTERVAL_SECONDS = 3600.0
+
+
+class Ticks:
+    """A steady beat on the monotonic clock: late work skips beats, it never catches up in a burst."""
+
+    def __init__(self, interval_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.interval_seconds = interval_seconds
+        self._monotonic = monotonic
+        self._next_at = monotonic()
+
+    def wait_seconds(self) -> float:
+        """Move on to the next beat that is still to come and say how far it is."""
+        now = self._monotonic()
+        missed = math.floor((now - self._next_at) / self.interval_seconds)
+        self._next_at += self.interval_seconds * (max(missed, 0) + 1)
+        return max(self._next_at - now, 0.0)
+
+
+class Agent:
+    """One node's agent. ``run`` lasts until it is told to stop."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        spec: ProbeSpec,
+        *,
+        state_dir: Path,
+        watch: ProbeWatch | None = None,
+        backoff: Backoff | None = None,
+        node_time: Callable[[], float] = time.time,
+    ) -> None:
+        if settings.hub_url is None:
+            raise Misconfigured(
+                "agent.hub_url: is needed to report anywhere; give it in the file or with --hub"
+            )
+        address = HubAddress.parse(settings.hub_url)
+        self._credentials = Credentials(
+            address,
+            credential_file=Path(settings.credential_file or state_dir / "credential"),
+            join_token_file=settings.join_token_file,
+            node_name=settings.node_name,
+            tls_ca_file=settings.tls_ca_file,
+        )
+        self._credentials.check()
+        self._known = KnownDevices(state_dir / "devices")
+        self.watch = watch or ProbeWatch(
+            spec, deadline_seconds=settings.collect_deadline_seconds, devices=self._known.load()
+        )
+        facts = RunFacts(
+            boot_id=os.urandom(16).hex(),
+            layout=LAYOUT,
+            interval_seconds=settings.interval_seconds,
+            agent_version=__version__,
+        )
+        self.outbox = Outbox(state_dir / "spool", settings.spool_max_bytes, facts)
+        self.link = Link(
+            address,
+            self._credentials,
+            self.outbox,
+            tls_ca_file=settings.tls_ca_file,
+            on_interval=self._set_interval,
+            backoff=backoff,
+            node_time=node_time,
+        )
+        self._ticks = Ticks(settings.interval_seconds)
+        self._numbering = Numbering()
+        self._node_time = node_time
+        self._blind_since: float | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Report until ``stop`` is set; what is not confirmed by then is left on disk. Raises ``Misconfigured``."""
+        tasks = [
+            asyncio.create_task(_supervised("collecting", self._collect)),
+            asyncio.create_task(_supervised("sending", self.link.run)),
+            asyncio.create_task(_supervised("syncing the spool", self._sync)),
+            asyncio.create_task(stop.wait(), name="stop"),
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self.outbox.current.close()
+            await self.watch.stop()
+        for task in done:
+            task.result()
+
+    async def _collect(self) -> None:
+        while True:
+            reading = await self.watch.read()
+            if reading is None:
+                reading = self._numbering.unknown(
+                    self._blindness(), node_time=self._node_time(), hostname=clean(socket.gethostname())
+                )
+            else:
+                self._blind_since = None
+                self._known.save(self.watch.devices)
+            self.outbox.current.put(self._numbering.entries(reading))
+            await asyncio.sleep(self._ticks.wait_seconds())
+
+    def _blindness(self) -> tuple[Problem, ...]:
+        if self._blind_since is None:
+            self._blind_since = self._node_time()
+        text = f"nothing can be read on this node: {self.watch.trouble or 'the probe does not answer'}"
+        return (
+            Problem(
+                code="host_failed",
+                message=clean(text, SENTENCE_LENGTH),
+                is_fault=True,
+                since=max(self._blind_since, 0.0),
+            ),
+        )
+
+    async def _sync(self) -> None:
+        while True:
+            await asyncio.sleep(SYNC_SECONDS)
+            # In a thread, because a slow disk may take seconds; on a copy of the descriptor, because this loop may
+            # close the file meanwhile.
+            if (descriptor := self.outbox.current.unsynced()) is not None:
+                try:
+                    await asyncio.to_thread(os.fsync, descriptor)
+                finally:
+                    os.close(descriptor)
+
+    def _set_interval(self, interval_seconds: float) -> None:
+        bounded = min(max(interval_seconds, SHORTEST_INTERVAL_SECONDS), LONGEST_INTERVAL_SECONDS)
+        if bounded != self._ticks.interval_seconds:
+            log.info("the hub asks for a sample every %g s", bounded)
+            self._ticks.interval_seconds = bounded
+            self.outbox.current.set_interval(bounded)
+
+
+async def reports(watch: ProbeWatch, interval_seconds: float) -> AsyncIterator[Report]:
+    """Give a report each tick, without any hub; a tick on which nothing can be read is left out."""
+    ticks = Ticks(interval_seconds)
+    numbering = Numbering()
+    while True:
+        reading = await watch.read()
+        if reading is not None:
+            numbering.entries(reading)
+            yield numbering.report(reading)
+        elif watch.trouble is not None:
+            log.warning("%s", watch.trouble)
+        await asyncio.sleep(ticks.wait_seconds())
+
+
+async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Run a loop for ever: an unexpected error is logged and the loop starts again, later each time."""
+    backoff = Backoff()
+    while True:
+        try:
+            await work()
+        except Misconfigured:
+            raise
+        except Exception:
+            wait = backoff.next_seconds()
+            log.exception("%s failed; it starts again in %.1f s", name, wait)
+            await asyncio.sleep(wait)
