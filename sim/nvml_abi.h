@@ -47,12 +47,6 @@ typedef struct {
     char busId[32];
 } nvmlPciInfo_t;
 
-/* nvmlPciInfo_v2: before `busId` was widened; four reserved words instead. */
-typedef struct {
-    char busId[16];
-    unsigned int domain, bus, device, pciDeviceId, pciSubSystemId, reserved[4];
-} nvmlPciInfo_v2_t;
-
 typedef struct { unsigned int pid; uint64_t usedGpuMemory; } nvmlProcessInfo_v1_t;
 /* v2 and the official v3 share one layout. */
 typedef struct {
@@ -122,7 +116,6 @@ _Static_assert(sizeof(nvmlMemory_v2_t) == 40, "nvmlMemory_v2_t");
 _Static_assert(sizeof(nvmlBAR1Memory_t) == 24, "nvmlBAR1Memory_t");
 _Static_assert(sizeof(nvmlUtilization_t) == 8, "nvmlUtilization_t");
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "nvmlPciInfo_t");
-_Static_assert(sizeof(nvmlPciInfo_v2_t) == 52, "nvmlPciInfo_v2_t");
 _Static_assert(sizeof(nvmlProcessInfo_v1_t) == 16, "nvmlProcessInfo_v1_t");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "nvmlProcessInfo_t");
 _Static_assert(sizeof(nvmlProcessDetail_v1_t) == 32, "nvmlProcessDetail_v1_t");

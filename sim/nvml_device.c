@@ -109,10 +109,10 @@ NVML_API nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, unsigned 
 
 /* --- PCI ------------------------------------------------------------------------------------------ */
 
-static nvmlReturn_t pci(enum function function, nvmlDevice_t device, nvmlPciInfo_t *info)
+NVML_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *info)
 {
     struct call call;
-    nvmlReturn_t result = begin_device(&call, function, device);
+    nvmlReturn_t result = begin_device(&call, FN_nvmlDeviceGetPciInfo_v3, device);
     if (result != NVML_SUCCESS)
         return result;
     const struct gpu *gpu = call.gpu;
@@ -129,31 +129,6 @@ static nvmlReturn_t pci(enum function function, nvmlDevice_t device, nvmlPciInfo
     snprintf(info->busIdLegacy, sizeof info->busIdLegacy, "%04X:%02X:%02X.%X", gpu->pci_domain & 0xFFFF,
              gpu->pci_bus & 0xFF, gpu->pci_device & 0xFF, gpu->pci_function & 0xF);
     return finish(NVML_SUCCESS);
-}
-
-static nvmlReturn_t pci_v2(enum function function, nvmlDevice_t device, nvmlPciInfo_v2_t *info)
-{
-    nvmlPciInfo_t wide;
-    nvmlReturn_t result = pci(function, device, &wide);
-    if (result != NVML_SUCCESS)
-        return result;
-    *info = (nvmlPciInfo_v2_t){.domain = wide.domain, .bus = wide.bus, .device = wide.device,
-                               .pciDeviceId = wide.pciDeviceId, .pciSubSystemId = wide.pciSubSystemId};
-    memcpy(info->busId, wide.busIdLegacy, sizeof info->busId);
-    return NVML_SUCCESS;
-}
-
-NVML_API nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_v2_t *info)
-{
-    return pci_v2(FN_nvmlDeviceGetPciInfo, device, info);
-}
-NVML_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t *info)
-{
-    return pci_v2(FN_nvmlDeviceGetPciInfo_v2, device, info);
-}
-NVML_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *info)
-{
-    return pci(FN_nvmlDeviceGetPciInfo_v3, device, info);
 }
 
 /* --- memory --------------------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ static const char *const function_names[FUNCTION_COUNT] = {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct scenario *scenario;      /* the last good one */
 static bool file_is_good;              /* does the file as it is now make a scenario? */
+static bool file_is_missing;           /* and has been complained about */
 static nvmlReturn_t file_error = NVML_ERROR_DRIVER_NOT_LOADED;
 static struct stat file_seen;
 static double next_check;
@@ -129,11 +130,12 @@ static void refresh(bool now)
     struct stat found;
     char error[256] = "cannot be read";
     if (file < 0 || fstat(file, &found) != 0) {
-        if (file_is_good || file_seen.st_ino == 0)
+        if (!file_is_missing)
             fprintf(stderr, "gpuherd sim: GPUHERD_SIM_SCENARIO=%s: %s\n", path != NULL ? path : "", strerror(errno));
         file_is_good = false;
         file_error = NVML_ERROR_DRIVER_NOT_LOADED;
-        file_seen = (struct stat){.st_ino = 1};
+        file_seen = (struct stat){.st_ino = 0};
+        file_is_missing = true;
         if (file >= 0)
             close(file);
         return;
@@ -144,6 +146,7 @@ static void refresh(bool now)
         return;
     }
     file_seen = found;
+    file_is_missing = false;
     char *text = found.st_size <= MAX_SCENARIO_BYTES ? read_whole(file, (size_t)found.st_size) : NULL;
     close(file);
     struct scenario *fresh = text != NULL ? scenario_parse(text, (size_t)found.st_size, error, sizeof error) : NULL;

@@ -17,8 +17,8 @@
     X(nvmlDeviceGetHandleBySerial) X(nvmlDeviceGetHandleByPciBusId) X(nvmlDeviceGetHandleByPciBusId_v2) \
     X(nvmlDeviceGetName) X(nvmlDeviceGetUUID) X(nvmlDeviceGetSerial) X(nvmlDeviceGetVbiosVersion) \
     X(nvmlDeviceGetIndex) X(nvmlDeviceGetMinorNumber) X(nvmlDeviceGetBrand) X(nvmlDeviceGetArchitecture) \
-    X(nvmlDeviceGetCudaComputeCapability) X(nvmlDeviceGetPciInfo) X(nvmlDeviceGetPciInfo_v2) \
-    X(nvmlDeviceGetPciInfo_v3) X(nvmlDeviceGetPersistenceMode) X(nvmlDeviceGetComputeMode) \
+    X(nvmlDeviceGetCudaComputeCapability) X(nvmlDeviceGetPciInfo_v3) \
+    X(nvmlDeviceGetPersistenceMode) X(nvmlDeviceGetComputeMode) \
     X(nvmlDeviceGetDisplayActive) X(nvmlDeviceGetDisplayMode) X(nvmlDeviceGetDriverModel) \
     X(nvmlDeviceGetDriverModel_v2) X(nvmlDeviceGetEccMode) \
     X(nvmlDeviceGetMemoryInfo) X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetBAR1MemoryInfo) \
