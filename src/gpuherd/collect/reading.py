@@ -7,10 +7,35 @@ from typing import Protocol
 from msgspec import Struct
 
 from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.processes import Process, ProcessSample, UseKind
 from gpuherd.model.reports import Problem
 
-__all__ = ["GpuCollector", "GpuReading", "Progress", "SeenUse", "no_progress"]
+__all__ = [
+    "CollectorFailed",
+    "CollectorUnavailable",
+    "GpuCollector",
+    "GpuReading",
+    "Progress",
+    "SeenUse",
+    "no_progress",
+]
+
+
+class CollectorUnavailable(Unavailable):
+    """A collector cannot work here; ``code`` is the problem's stable name (``Problem.code``)."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class CollectorFailed(Failed):
+    """A collector that worked could read nothing at all; ``code`` is the problem's stable name."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class SeenUse(Struct, frozen=True, kw_only=True):

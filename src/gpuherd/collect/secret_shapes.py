@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 __all__ = ["HIDDEN", "PROGRAM_FLAGS", "TOKEN_SHAPES", "FlagStyle", "is_secret_name"]
@@ -131,7 +132,4 @@ def _is_strong(word: str) -> bool:
 
 
 def _is_key(words: list[str]) -> bool:
-    return any(
-        first in _OWNERS and second in {"key", "keys"}
-        for first, second in zip(words, words[1:], strict=False)
-    )
+    return any(first in _OWNERS and second in {"key", "keys"} for first, second in pairwise(words))

@@ -1,0 +1,183 @@
+"""Who runs on a device: the driver's process lists and what each process uses."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from ctypes import byref, c_char, c_uint, c_ulonglong, c_void_p
+from typing import Any
+
+import pynvml
+
+from gpuherd.collect.nvml.library import INSUFFICIENT_SIZE, NOT_FOUND, UNSUPPORTED, Library, NvmlFunction
+from gpuherd.collect.reading import Progress, SeenUse
+from gpuherd.model.processes import UseKind
+
+__all__ = ["Running", "RunningLists"]
+
+_FIRST_ROOM = 64
+_MOST_ROOM = 65_536
+_NOT_AVAILABLE = 2**53
+"""Memory from here on is one of NVML's "not available" values."""
+_WITH_INSTANCES = struct.Struct("=I4xQII")
+_WITHOUT_INSTANCES = struct.Struct("=I4xQ")
+_UTILIZATION = struct.Struct("=I4xQIIII")
+_WINDOW_MICROSECONDS = 1_000_000
+"""Utilisation is asked for the last second, so that the driver's buffer is never empty while work is done."""
+
+
+class Listing:
+    """One kind of list. The driver's newest layout is used; drivers before 510 have only older ones."""
+
+    def __init__(self, library: Library, function: str, kind: UseKind) -> None:
+        self.kind: UseKind = kind
+        self.name = function
+        self._versions: list[tuple[str, NvmlFunction, struct.Struct]] = []
+        for suffix, layout in (("_v3", _WITH_INSTANCES), ("_v2", _WITH_INSTANCES), ("", _WITHOUT_INSTANCES)):
+            found = library.function(function + suffix)
+            if found is not None:
+                self._versions.append((function + suffix, found, layout))
+        self._count = c_uint()
+        self._count_at = byref(self._count)
+        self._make_room(_FIRST_ROOM)
+
+    def _make_room(self, room: int) -> None:
+        self._room = room
+        self._buffer = (c_char * (room * _WITH_INSTANCES.size))()
+        self._view = memoryview(self._buffer).cast("B")
+
+    def read(self, handle: c_void_p) -> tuple[int, list[tuple[Any, ...]]]:
+        """Ask once; gives the status and rows that begin with pid and memory."""
+        while self._versions:
+            _, function, layout = self._versions[0]
+            self._count.value = self._room
+            status = function(handle, self._count_at, self._buffer)
+            if status == 0:
+                count = self._count.value
+                if not count:
+                    return 0, []
+                return 0, list(layout.iter_unpack(self._view[: min(count, self._room) * layout.size]))
+            if status == INSUFFICIENT_SIZE and self._room < _MOST_ROOM:
+                self._make_room(min(max(self._count.value, self._room) * 2, _MOST_ROOM))
+            elif status == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+                del self._versions[0]  # the stub of a newer library over an older driver
+            else:
+                return status, []
+        return pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, []
+
+
+class Running:
+    """Reads the processes of a device; one for all devices, as its buffers are only used within a call."""
+
+    def __init__(self, library: Library, progress: Progress, clock: Callable[[], float]) -> None:
+        self._progress = progress
+        self._clock = clock
+        self.compute = Listing(library, "nvmlDeviceGetComputeRunningProcesses", "compute")
+        self.graphics = Listing(library, "nvmlDeviceGetGraphicsRunningProcesses", "graphics")
+        self.mps = Listing(library, "nvmlDeviceGetMPSComputeRunningProcesses", "compute")
+        self._utilization = library.function("nvmlDeviceGetProcessUtilization")
+        self._samples_room = _FIRST_ROOM
+        self._samples = (c_char * (_UTILIZATION.size * self._samples_room))()
+        self._since = c_ulonglong()
+        self._count = c_uint()
+
+    def refresh(self) -> None:
+        """Begin a tick."""
+        self._since.value = max(0, int(self._clock() * 1e6) - _WINDOW_MICROSECONDS)
+
+    def utilization(self, handle: c_void_p) -> tuple[int, dict[int, float]]:
+        """Ask for the share of the SMs by pid. The driver leaves out those that did nothing."""
+        if self._utilization is None:
+            return pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, {}
+        while True:
+            self._count.value = self._samples_room
+            status = self._utilization(handle, self._samples, byref(self._count), self._since)
+            if status != INSUFFICIENT_SIZE or self._samples_room >= _MOST_ROOM:
+                break
+            self._samples_room = min(max(self._count.value, self._samples_room) * 2, _MOST_ROOM)
+            self._samples = (c_char * (_UTILIZATION.size * self._samples_room))()
+        if status == NOT_FOUND:
+            return 0, {}
+        if status:
+            return status, {}
+        newest: dict[int, tuple[int, float]] = {}
+        rows = memoryview(self._samples).cast("B")[: self._count.value * _UTILIZATION.size]
+        for pid, at, sm, _, _, _ in _UTILIZATION.iter_unpack(rows):
+            if sm <= 100 and at >= newest.get(pid, (0, 0.0))[0]:
+                newest[pid] = (at, sm / 100)
+        return 0, {pid: share for pid, (_, share) in newest.items()}
+
+
+class RunningLists:
+    """The lists that one device supports; remembers those it does not."""
+
+    def __init__(self, running: Running, gpu_index: int, handle: c_void_p, *, is_whole: bool) -> None:
+        self._running = running
+        self._gpu_index = gpu_index
+        self._handle = handle
+        self._is_whole = is_whole
+        self.probe_again()
+
+    def probe_again(self) -> None:
+        """Forget what was not supported."""
+        self._has_compute = self._has_graphics = self._has_mps = True
+        self._has_utilization = self._is_whole
+
+    def read(self, position: int, progress: Progress) -> tuple[list[SeenUse], list[tuple[str, int]]]:
+        """List the processes on a device, with the calls that failed and their status."""
+        running, index, handle = self._running, self._gpu_index, self._handle
+        memory: dict[int, tuple[int, UseKind]] = {}
+        failures: list[tuple[str, int]] = []
+        if self._has_compute:
+            self._has_compute = self._list(running.compute, memory, failures, progress)
+        if memory and self._has_mps:
+            # Clients of an MPS server; the server itself is among the compute processes.
+            self._has_mps = self._list(running.mps, memory, failures, progress)
+        if self._has_graphics:
+            self._has_graphics = self._list(running.graphics, memory, failures, progress)
+        if not memory:
+            return [], failures
+        shares: dict[int, float] | None = None
+        if self._has_utilization:
+            progress(index, "nvmlDeviceGetProcessUtilization")
+            status, shares = running.utilization(handle)
+            if status:
+                shares = None
+                if status in UNSUPPORTED:
+                    self._has_utilization = False
+                else:
+                    failures.append(("nvmlDeviceGetProcessUtilization", status))
+        uses = [
+            SeenUse(
+                device=position,
+                pid=pid,
+                kind=kind,
+                gpu_memory_bytes=used if used < _NOT_AVAILABLE else None,
+                utilization_sm=None if shares is None else shares.get(pid, 0.0),
+            )
+            for pid, (used, kind) in memory.items()
+        ]
+        return uses, failures
+
+    def _list(
+        self,
+        listing: Listing,
+        memory: dict[int, tuple[int, UseKind]],
+        failures: list[tuple[str, int]],
+        progress: Progress,
+    ) -> bool:
+        progress(self._gpu_index, listing.name)
+        status, rows = listing.read(self._handle)
+        if status:
+            if status in UNSUPPORTED:
+                return False
+            failures.append((listing.name, status))
+        for row in rows:
+            pid, used = row[0], row[1]
+            known = memory.get(pid)
+            # A process may be on several lists: the first names its kind, the largest known figure counts.
+            if known is None:
+                memory[pid] = (used, listing.kind)
+            elif known[0] < used < _NOT_AVAILABLE or known[0] >= _NOT_AVAILABLE:
+                memory[pid] = (used, known[1])
+        return True
