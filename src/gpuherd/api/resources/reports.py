@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from litestar import Request, post
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
 from msgspec import Struct
 
 from gpuherd.api.services import Services
@@ -22,7 +24,17 @@ class ReportReceipt(Struct, frozen=True, kw_only=True):
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @post("/reports", operation_id="postReport", summary="Report as a node", status_code=202)
+    def check_credential(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+        # Before the body is read: strangers must not make the hub decode a megabyte.
+        services.node_of(connection.headers.get("authorization"))
+
+    @post(
+        "/reports",
+        operation_id="postReport",
+        summary="Report as a node",
+        status_code=202,
+        guards=[check_credential],
+    )
     async def post_report(data: Report, request: Request[Any, Any, Any]) -> ReportReceipt:
         """Take a report of the node whose credential is in ``Authorization: Bearer``.
 

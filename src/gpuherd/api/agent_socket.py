@@ -1,0 +1,72 @@
+"""The nodes' WebSocket over ASGI: handshake, credential, then ``sources/push.py`` takes over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from gpuherd.api.asgi import Receive, Scope, Send, header
+from gpuherd.api.errors import HttpError
+from gpuherd.sources.push import NodeLinks
+from gpuherd.wire.frames import SUBPROTOCOL
+
+__all__ = ["AgentSocket", "AsgiChannel"]
+
+
+class AsgiChannel:
+    """Messages over one accepted WebSocket."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._posted: Any = None
+
+    async def receive(self) -> bytes | None:
+        """Wait for the next message; none when the other side is gone."""
+        message = await self._receive()
+        if message["type"] != "websocket.receive":
+            return None
+        content = message.get("bytes")
+        # No frame is text; handed on as it is, it will not decode and gets the answer of every malformed frame.
+        return content if content is not None else (message.get("text") or "").encode()
+
+    def post(self, message: bytes) -> bool:
+        """Start sending without waiting; false if the previous post is still on its way."""
+        if self._posted is not None and not self._posted.done():
+            return False
+        posted = self._send({"type": "websocket.send", "bytes": message})
+        # Granian starts at the call and gives a future; a coroutine would not run by itself.
+        self._posted = posted if hasattr(posted, "done") else asyncio.ensure_future(posted)
+        return True
+
+    async def send(self, message: bytes) -> None:
+        """Send and wait until it is handed over, after what was posted before."""
+        if self._posted is not None and not self._posted.done():
+            await self._posted
+        await self._send({"type": "websocket.send", "bytes": message})
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close."""
+        await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+class AgentSocket:
+    """Serves ``/api/v1/agent``."""
+
+    def __init__(self, links: NodeLinks, node_of: Callable[[str | None], str]) -> None:
+        self._links = links
+        self._node_of = node_of
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one node. Raises ``HttpError`` instead of accepting the handshake."""
+        node_id = self._node_of(header(scope, b"authorization"))
+        if SUBPROTOCOL not in scope["subprotocols"]:
+            raise HttpError(
+                400,
+                "unsupported_protocol",
+                f"this hub speaks the subprotocol {SUBPROTOCOL}; install a gpuherd of the same major version",
+            )
+        await receive()
+        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+        await self._links.serve(node_id, AsgiChannel(receive, send))

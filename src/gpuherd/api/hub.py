@@ -1,0 +1,269 @@
+"""The hub: state, loops, store and server put together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from gpuherd import __version__
+from gpuherd.api.admission import Admission
+from gpuherd.api.agent_socket import AgentSocket
+from gpuherd.api.app import HubApp
+from gpuherd.api.asgi import App
+from gpuherd.api.guard import Guard
+from gpuherd.api.health import Health, LinkHealth
+from gpuherd.api.keeping import Keeper
+from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
+from gpuherd.api.rest import build_rest
+from gpuherd.api.server import WebServer
+from gpuherd.api.settings import HubSettings
+from gpuherd.api.stream import LiveStream
+from gpuherd.api.supervision import Supervisor
+from gpuherd.auth.enrolment import Enrolled, Enrolment
+from gpuherd.fleet.clock import Clock, SystemClock
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.settings import AvailabilitySettings
+from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
+from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.reports import Report
+from gpuherd.records.database import open_records, records_file
+from gpuherd.records.last_reports import LastReports
+from gpuherd.records.nodes import EnrolledNodes, NodeRecords
+from gpuherd.sources.push import NodeLinks
+
+__all__ = ["Hub", "open_enrolment"]
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.4
+RECORDS_SECONDS = 1.0
+SWEEP_SECONDS = 5.0
+
+
+def open_enrolment(settings: HubSettings) -> Enrolment:
+    """Open the records for enrolling and removing nodes, beside a running hub or without one. Blocking."""
+    return Enrolment(NodeRecords(open_records(settings.records_url or records_file(settings.state_dir))))
+
+
+def _make_state_dir(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise Misconfigured(
+            f"hub.state_dir: cannot make {folder}: {error.strerror}; choose a folder that this user may write"
+        ) from error
+
+
+class Hub:
+    """A running hub: ``async with Hub(settings) as hub: await hub.run_until(stop)``."""
+
+    def __init__(
+        self,
+        settings: HubSettings,
+        availability: AvailabilitySettings | None = None,
+        clock: Clock | None = None,
+        *,
+        open_store: Callable[[Path], LastReports] = LastReports,
+        page_folder: Path = PAGE_FOLDER,
+    ) -> None:
+        settings.check()
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.fleet = Fleet(clock=self.clock, settings=availability or AvailabilitySettings())
+        self.links = NodeLinks(self.fleet, monotonic=self.clock.monotonic)
+        self.stream = LiveStream(self.fleet, max_viewers=settings.max_viewers)
+        self._open_store = open_store
+        self._page_folder = page_folder
+        self._supervisor = Supervisor(self.clock)
+        self._admission: Admission | None = None
+        self._keeper: Keeper | None = None
+        self._server: WebServer | None = None
+        self._started_at = self.clock.monotonic()
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Open the records, bring back the last state, listen and start the loops; ``Misconfigured`` if it cannot."""
+        _make_state_dir(self.settings.state_dir)
+        enrolment = await asyncio.to_thread(open_enrolment, self.settings)
+        self._admission = Admission(enrolment, self.clock, on_change=self._nodes_changed)
+        store = self._open_store(self.settings.state_dir / "state.sqlite")
+        self._keeper = Keeper(
+            store,
+            take_unsaved=self.fleet.take_unsaved,
+            note_saved=self.links.note_saved,
+            clock=self.clock,
+        )
+        try:
+            await self._admission.refresh()
+            self._restore(store)
+            self.fleet.tick()
+            self._server = WebServer(self._app(self._admission), self.settings)
+            await self._server.start()
+        except BaseException:
+            self._keeper.close()
+            raise
+        self._supervisor.add("tick", self._tick, every_seconds=self.settings.tick_seconds)
+        self._supervisor.add("keep last state", self._keeper.flush, every_seconds=FLUSH_SECONDS)
+        self._supervisor.add("watch records", self._admission.watch, every_seconds=RECORDS_SECONDS)
+        self._supervisor.add("sweep links", self._sweep, every_seconds=SWEEP_SECONDS)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Save and acknowledge what is there, part politely from nodes and viewers, save the rest."""
+        await self._supervisor.stop()
+        await self._flush_at_end()
+        await self.links.close_all()
+        await self.stream.close()
+        if self._server is not None:
+            await self._server.stop()
+        await self._flush_at_end()
+        if self._keeper is not None:
+            await asyncio.to_thread(self._keeper.close)
+
+    async def run_until(self, stop: asyncio.Event) -> None:
+        """Serve until ``stop`` is set; ``Failed`` if the web server ends before that."""
+        if self._server is None:
+            raise RuntimeError("the hub is not started")
+        stopping = asyncio.ensure_future(stop.wait())
+        serving = asyncio.ensure_future(self._server.wait_until_stopped())
+        try:
+            await asyncio.wait({stopping, serving}, return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
+                raise Failed("the web server has stopped by itself; start the hub again")
+        finally:
+            stopping.cancel()
+            serving.cancel()
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        address = self.settings.address if self._server is None else self._server.address
+        scheme = "http" if self.settings.tls_certificate is None else "https"
+        return f"{scheme}://{address}{self.settings.mount}/"
+
+    async def admit(self, name: str) -> Enrolled:
+        """Enrol without a token, for the machine the hub runs on; an old credential of that name becomes void."""
+        return await self._admitted.admit(name)
+
+    def _app(self, admission: Admission) -> HubApp:
+        return HubApp(
+            mount=self.settings.mount,
+            guard=Guard([*self.settings.allowed_hosts, socket.gethostname()]),
+            socket=AgentSocket(self.links, admission.node_of),
+            stream=self.stream,
+            rest=cast("App", build_rest(self)),
+            page=PageFiles(self._page_folder, self.settings.mount),
+        )
+
+    def _restore(self, store: LastReports) -> None:
+        for kept in store.load_all():
+            if self.fleet.has_node(kept.node_id):
+                self.fleet.restore(kept)
+                self.links.note_saved([(kept.node_id, kept.runs)])
+            elif self._keeper is not None:
+                self._keeper.forget(kept.node_id)
+
+    # -- loops -------------------------------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        self.fleet.tick()
+        self.stream.publish()
+
+    async def _sweep(self) -> None:
+        self.links.sweep()
+
+    async def _flush_at_end(self) -> None:
+        if self._keeper is not None:
+            try:
+                async with asyncio.timeout(10.0):
+                    await self._keeper.flush()
+            except (Failed, TimeoutError) as error:
+                log.warning("the last state could not be saved: %s; nodes will send it again", error)
+
+    def _nodes_changed(self, before: EnrolledNodes | None, now: EnrolledNodes) -> None:
+        known = {node.id for node in before.nodes} if before is not None else set()
+        for node in now.nodes:
+            if node.id not in known:
+                self.fleet.add_node(node.id, node.name)
+        for node_id in known - {node.id for node in now.nodes}:
+            self.fleet.remove_node(node_id)
+            self.links.close_node(node_id)
+            self.links.forget_node(node_id)
+            if self._keeper is not None:
+                self._keeper.forget(node_id)
+        if before is not None:
+            for digest, node_id in before.credentials.items():
+                if digest not in now.credentials:
+                    self.links.close_node(node_id)
+
+    # -- what the resources ask for ----------------------------------------------------------------------------
+
+    @property
+    def _admitted(self) -> Admission:
+        if self._admission is None:
+            raise RuntimeError("the hub is not started")
+        return self._admission
+
+    def fleet_view(self) -> FleetView:
+        """Give everything as of the last tick."""
+        return self.fleet.view()
+
+    def node_view(self, node_id: str) -> NodeView | None:
+        """Give one node."""
+        return self.fleet.node(node_id)
+
+    def device_views(self) -> tuple[DeviceView, ...]:
+        """Give every device."""
+        return self.fleet.devices()
+
+    def user_views(self) -> tuple[UserView, ...]:
+        """Give everyone who holds a device."""
+        return self.fleet.users()
+
+    async def enrol(self, *, token: str, hostname: str, name: str | None, peer: str) -> Enrolled:
+        """Exchange a join token for a node credential."""
+        return await self._admitted.enrol(token=token, name=name or hostname, peer=peer)
+
+    def node_of(self, authorization: str | None) -> str:
+        """Give the node a request comes from."""
+        return self._admitted.node_of(authorization)
+
+    def accept_report(self, node_id: str, report: Report) -> None:
+        """Take a whole report."""
+        self.fleet.accept_report(node_id, report)
+
+    def health(self) -> Health:
+        """Tell how the hub is doing."""
+        if self._keeper is None:
+            raise RuntimeError("the hub is not started")
+        loops, store, flapping = self._supervisor.health(), self._keeper.health(), self.links.flapping()
+        reasons = [f"{loop.name}: {loop.last_error}" for loop in loops if loop.state == "failing"]
+        reasons += [
+            f"two machines share the credential of node {node_id}; enrol one anew" for node_id in flapping
+        ]
+        return Health(
+            status="degraded" if reasons else "ok",
+            reasons=tuple(reasons),
+            version=__version__,
+            time=self.clock.wall(),
+            uptime_seconds=self.clock.monotonic() - self._started_at,
+            tick=self.fleet.tick_number,
+            loops=loops,
+            store=store,
+            links=LinkHealth(
+                open=self.links.open_count,
+                replaced=self.links.replaced,
+                refused_credentials=self._admitted.refused_credentials,
+                flapping=flapping,
+            ),
+            viewers=self.stream.health(),
+            nodes=self.fleet.node_health(),
+        )

@@ -1,0 +1,133 @@
+"""Granian in our own event loop, so that one loop owns the state; its quirks are kept in here."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import resource
+import socket
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server
+
+from gpuherd.api.asgi import App
+from gpuherd.api.settings import HubSettings, ListenAddress
+from gpuherd.model.errors import Failed, Misconfigured
+
+__all__ = ["WebServer"]
+
+log = logging.getLogger(__name__)
+
+SLOW_HEADER_MILLISECONDS = 10_000
+START_SECONDS = 10.0
+
+
+def claim_address(address: ListenAddress) -> ListenAddress:
+    """Check that we may listen there, and choose the port if it is 0; ``Misconfigured`` says what to do.
+
+    Granian itself would share a taken port with another hub in silence.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address.host, address.port))
+            probe.listen(1)
+        except OSError as error:
+            raise Misconfigured(_remedy(address, error)) from error
+        return ListenAddress(address.host, probe.getsockname()[1])
+
+
+def _remedy(address: ListenAddress, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"hub.listen: port {address.port} of {address.host} is taken, perhaps by another gpuherd; stop that "
+            "one or choose another port"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"hub.listen: this user may not listen on port {address.port}; choose a port above 1023"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"hub.listen: this machine has no address {address.host}; choose one of its own"
+    return f"hub.listen: cannot listen on {address}: {error.strerror}"
+
+
+def allow_open_files(wanted: int) -> None:
+    """Raise the limit of open files as far as the system lets us; each connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if allowed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted // 2:
+        log.warning("only %d files may be open; raise LimitNOFILE to %d to serve more nodes", allowed, wanted)
+
+
+class WebServer:
+    """The listening server."""
+
+    def __init__(self, app: App, settings: HubSettings) -> None:
+        self._app = app
+        self._settings = settings
+        self._server: Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self.address = settings.address
+
+    async def start(self) -> None:
+        """Listen; returns when connections are taken. ``Misconfigured`` if the address cannot be had."""
+        settings = self._settings
+        allow_open_files(settings.max_connections + 256)
+        self.address = claim_address(settings.address)
+        try:
+            self._server = Server(
+                self._app,
+                address=self.address.host,
+                port=self.address.port,
+                interface=Interfaces.ASGINL,
+                http=HTTPModes.http1,
+                backlog=4096,
+                # Connections beyond this wait in the backlog: streams and node links each hold one.
+                backpressure=settings.max_connections,
+                http1_settings=HTTP1Settings(
+                    header_read_timeout=SLOW_HEADER_MILLISECONDS, max_buffer_size=65_536
+                ),
+                log_enabled=False,
+                ssl_cert=settings.tls_certificate,
+                ssl_key=settings.tls_key,
+            )
+        except OSError as error:
+            raise Misconfigured(f"hub.tls_certificate, hub.tls_key: cannot be used: {error}") from error
+        self._serving = asyncio.get_running_loop().create_task(self._server.serve(), name="web server")
+        await self._wait_until_connectable(self._serving)
+
+    async def _wait_until_connectable(self, serving: asyncio.Task[None]) -> None:
+        host = self.address.host
+        if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+            host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
+        async with asyncio.timeout(START_SECONDS):
+            while not serving.done():
+                try:
+                    _, writer = await asyncio.open_connection(host, self.address.port)
+                except OSError:
+                    await asyncio.sleep(0.005)
+                else:
+                    writer.close()
+                    await writer.wait_closed()
+                    return
+        raise Failed(f"the web server did not start on {self.address}")
+
+    async def wait_until_stopped(self) -> None:
+        """Wait for the server to end, which it does by itself only when it fails."""
+        if self._serving is not None:
+            await asyncio.shield(self._serving)
+
+    async def stop(self) -> None:
+        """Stop listening and end what is left open."""
+        if self._server is None or self._serving is None:
+            return
+        self._server.stop()  # type: ignore[no-untyped-call]
+        try:
+            async with asyncio.timeout(5.0):
+                await self._serving
+        except TimeoutError:
+            log.warning("the web server did not stop in time")

@@ -1,0 +1,148 @@
+"""Loops that never die: each round has a deadline, a failed round is counted, shown and tried again later."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Literal
+
+from gpuherd.api.health import LoopHealth
+from gpuherd.fleet.clock import Clock
+from gpuherd.model.errors import GpuherdError
+from gpuherd.model.text import clip
+
+__all__ = ["Loop", "Supervisor"]
+
+log = logging.getLogger(__name__)
+
+MAX_BACKOFF_SECONDS = 15.0
+
+
+class Loop:
+    """One piece of work, done again and again."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[None]],
+        *,
+        every_seconds: float,
+        deadline_seconds: float,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self.name = name
+        self._work = work
+        self._every_seconds = every_seconds
+        self._deadline_seconds = deadline_seconds
+        self._clock = clock
+        self._random = random
+        self._state: Literal["starting", "ok", "failing", "stopped"] = "starting"
+        self._rounds = 0
+        self._errors = 0
+        self._consecutive_errors = 0
+        self._last_error: str | None = None
+        self._last_error_at: float | None = None
+        self._last_success_at: float | None = None
+
+    def health(self) -> LoopHealth:
+        """Tell how the loop fares."""
+        return LoopHealth(
+            name=self.name,
+            state=self._state,
+            rounds=self._rounds,
+            errors=self._errors,
+            consecutive_errors=self._consecutive_errors,
+            last_error=self._last_error,
+            last_error_at=self._last_error_at,
+            last_success_at=self._last_success_at,
+        )
+
+    async def run(self) -> None:
+        """Go round until cancelled, at a steady pace; after errors with growing, jittered pauses."""
+        now = asyncio.get_running_loop().time
+        due = now()
+        try:
+            while True:
+                await self.round()
+                due = max(due + self._every_seconds, now())
+                await asyncio.sleep(max(due - now(), self._backoff_seconds()))
+        finally:
+            self._state = "stopped"
+
+    async def round(self) -> None:
+        """Do the work once; an error ends up in the health, not with the caller."""
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                await self._work()
+        except TimeoutError:
+            self._failed(f"took longer than {self._deadline_seconds:g} s")
+        except GpuherdError as error:
+            self._failed(str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other loops and the next round go on
+            self._failed(f"{type(error).__name__}: {error}", error)
+        else:
+            if self._consecutive_errors:
+                log.info("%s works again", self.name)
+            self._state = "ok"
+            self._rounds += 1
+            self._consecutive_errors = 0
+            self._last_success_at = self._clock.wall()
+
+    def _failed(self, reason: str, unexpected: Exception | None = None) -> None:
+        self._state = "failing"
+        self._errors += 1
+        self._consecutive_errors += 1
+        self._last_error = clip(reason, 400)
+        self._last_error_at = self._clock.wall()
+        if self._consecutive_errors == 1:
+            log.warning("%s: %s", self.name, reason, exc_info=unexpected)
+
+    def _backoff_seconds(self) -> float:
+        if not self._consecutive_errors:
+            return 0.0
+        pause = min(MAX_BACKOFF_SECONDS, self._every_seconds * 2.0 ** min(self._consecutive_errors, 10))
+        return pause * self._random.uniform(0.5, 1.0)
+
+
+class Supervisor:
+    """All of the hub's loops."""
+
+    def __init__(self, clock: Clock, random: Random | None = None) -> None:
+        self._clock = clock
+        self._random = random or Random()  # noqa: S311 - jitter
+        self._loops: list[Loop] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def add(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[None]],
+        *,
+        every_seconds: float,
+        deadline_seconds: float = 10.0,
+    ) -> Loop:
+        """Start a loop. ``deadline_seconds`` bounds one round as far as it waits; pure computing is not cut."""
+        loop = Loop(
+            name,
+            work,
+            every_seconds=every_seconds,
+            deadline_seconds=deadline_seconds,
+            clock=self._clock,
+            random=self._random,
+        )
+        self._loops.append(loop)
+        self._tasks.append(asyncio.get_running_loop().create_task(loop.run(), name=name))
+        return loop
+
+    def health(self) -> tuple[LoopHealth, ...]:
+        """Tell how every loop fares."""
+        return tuple(loop.health() for loop in self._loops)
+
+    async def stop(self) -> None:
+        """End every loop."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

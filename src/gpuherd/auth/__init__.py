@@ -1,0 +1,1 @@
+"""Who may speak as a node: join tokens, node credentials, enrolment."""

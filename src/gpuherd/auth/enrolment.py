@@ -1,0 +1,110 @@
+"""Enrolment: a join token buys a per-node credential; the credential says who a node is."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import unicodedata
+
+from msgspec import Struct
+
+from gpuherd.auth.secrets import JOIN_TOKEN_PREFIX, NODE_CREDENTIAL_PREFIX, digest, new_secret
+from gpuherd.model.errors import Refused
+from gpuherd.model.text import clean
+from gpuherd.records.nodes import EnrolledNodes, NodeRecord, NodeRecords
+
+__all__ = ["Credentials", "Enrolled", "Enrolment", "node_id_for"]
+
+_NOT_PLAIN = re.compile(r"[^a-z0-9.-]+")
+_MAX_ID_LENGTH = 63
+_MAX_SECRET_LENGTH = 200
+
+
+class Enrolled(Struct, frozen=True, kw_only=True):
+    """A new node and its secret, which is shown this once."""
+
+    node_id: str
+    name: str
+    credential: str
+
+
+def node_id_for(name: str) -> str:
+    """Turn a name into an id fit for addresses and files; ``Refused`` ``name_invalid`` if nothing is left."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    node_id = _NOT_PLAIN.sub("-", plain)[:_MAX_ID_LENGTH].strip("-.")
+    if not node_id:
+        raise Refused("name_invalid", "the name has no letter a–z or digit; choose another with --name")
+    return node_id
+
+
+class Credentials:
+    """The known credentials in memory: asked on every connection, so no database is on that way."""
+
+    def __init__(self, enrolled: EnrolledNodes) -> None:
+        self._digests = {known: (known, node_id) for known, node_id in enrolled.credentials.items()}
+
+    def node_of(self, credential: str) -> str | None:
+        """Give the node a credential belongs to, or none.
+
+        What is compared are digests, so that the time taken tells nothing about a stored secret.
+        """
+        if not credential.startswith(NODE_CREDENTIAL_PREFIX) or len(credential) > _MAX_SECRET_LENGTH:
+            return None
+        wanted = digest(credential)
+        known = self._digests.get(wanted)
+        return known[1] if known is not None and hmac.compare_digest(known[0], wanted) else None
+
+
+class Enrolment:
+    """Join tokens and nodes on top of the records. Blocking."""
+
+    def __init__(self, records: NodeRecords) -> None:
+        self._records = records
+
+    def create_token(self, *, now: float, lifetime_seconds: float = 3600.0, uses: int = 1) -> str:
+        """Make a join token, valid for a time and a number of nodes."""
+        token = new_secret(JOIN_TOKEN_PREFIX)
+        self._records.add_token(digest=digest(token), now=now, expires_at=now + lifetime_seconds, uses=uses)
+        return token
+
+    def enrol(self, *, token: str, name: str, now: float) -> Enrolled:
+        """Buy a credential with a join token; ``Refused`` if the token or the name will not do."""
+        if not token.startswith(JOIN_TOKEN_PREFIX) or len(token) > _MAX_SECRET_LENGTH:
+            raise Refused(
+                "token_invalid",
+                f"this is no join token: those start with {JOIN_TOKEN_PREFIX} and are made on the hub with "
+                "`gpuherd hub token create`",
+            )
+        return self._add(name, now, digest(token))
+
+    def admit(self, name: str, *, now: float) -> Enrolled:
+        """Enrol without a token, for the machine the hub runs on. A node of this name gets a new credential."""
+        node_id, credential = node_id_for(name), new_secret(NODE_CREDENTIAL_PREFIX)
+        if self._records.replace_credential(node_id=node_id, credential=digest(credential), now=now):
+            return Enrolled(node_id=node_id, name=clean(name), credential=credential)
+        return self._add(name, now, None)
+
+    def _add(self, name: str, now: float, token: str | None) -> Enrolled:
+        name = clean(name)
+        node_id, credential = node_id_for(name), new_secret(NODE_CREDENTIAL_PREFIX)
+        self._records.enrol(node_id=node_id, name=name, credential=digest(credential), now=now, token=token)
+        return Enrolled(node_id=node_id, name=name, credential=credential)
+
+    def nodes(self) -> tuple[NodeRecord, ...]:
+        """List every node."""
+        return self._records.load().nodes
+
+    def load(self) -> EnrolledNodes:
+        """Read every node and credential."""
+        return self._records.load()
+
+    def revision(self) -> int:
+        """Count of changes so far."""
+        return self._records.revision()
+
+    def remove(self, node_id: str) -> None:
+        """Forget a node; a running hub closes its link within seconds. ``Refused`` if there is no such node."""
+        if not self._records.remove(node_id):
+            raise Refused(
+                "unknown_node", f"there is no node {clean(node_id)}; `gpuherd hub node list` shows them"
+            )

@@ -1,0 +1,118 @@
+"""``gpuherd hub``: run the hub, make join tokens, list and remove nodes."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from gpuherd.auth.enrolment import Enrolment
+    from gpuherd.wiring.config import Config
+
+__all__ = ["command"]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def _duration(text: str) -> float:
+    """Read seconds, written as 90s, 30m, 1h or 7d."""
+    match = re.fullmatch(r"(\d{1,6})([smhd])", text)
+    if match is None or int(match[1]) == 0:
+        raise click.BadParameter(f"{text!r} is no duration; write for example 30m, 1h or 7d")
+    return float(int(match[1]) * _UNITS[match[2]])
+
+
+@click.group()
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Configuration file.")
+@click.option("--state-dir", type=click.Path(path_type=Path), help="Folder for what the hub keeps.")
+@click.pass_context
+def command(context: click.Context, config_file: Path | None, state_dir: Path | None) -> None:
+    """Run and administer the hub that everyone looks at."""
+    context.obj = (config_file, state_dir)
+
+
+def _load(context: click.Context, **hub: object) -> Config:
+    from gpuherd.wiring.config import load
+
+    config_file, state_dir = context.obj
+    return load(config_file, {"hub": {"state_dir": None if state_dir is None else str(state_dir), **hub}})
+
+
+def _enrolment(context: click.Context) -> Enrolment:
+    from gpuherd.api.hub import open_enrolment
+
+    return open_enrolment(_load(context).hub)
+
+
+@command.command()
+@click.option("--listen", metavar="ADDRESS:PORT", help="Where to listen; the default is 127.0.0.1:8470.")
+@click.option("--base-path", help="Path under which the hub is reached, such as /gpus/.")
+@click.option("--public", type=click.Choice(["no", "read"]), help="read: let everyone look without a login.")
+@click.pass_context
+def run(context: click.Context, listen: str | None, base_path: str | None, public: str | None) -> None:
+    """Run the hub in the foreground until it is told to stop."""
+    import asyncio
+
+    config = _load(context, listen=listen, base_path=base_path, public=public)
+    asyncio.run(_run(config))
+
+
+async def _run(config: Config) -> None:
+    import asyncio
+    import signal
+
+    from gpuherd.api.hub import Hub
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with Hub(config.hub, config.availability) as hub:
+        click.echo(f"gpuherd hub: {hub.url}")
+        await hub.run_until(stop)
+
+
+@command.group()
+def token() -> None:
+    """Make join tokens."""
+
+
+@token.command("create")
+@click.option(
+    "--uses", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Nodes it admits."
+)
+@click.option("--expires", type=_duration, default="1h", show_default=True, help="How long it is valid.")
+@click.pass_context
+def create_token(context: click.Context, uses: int, expires: float) -> None:
+    """Print a new join token. It is shown this once; the hub keeps only its digest."""
+    import time
+
+    enrolment = _enrolment(context)
+    click.echo(enrolment.create_token(now=time.time(), lifetime_seconds=expires, uses=uses))
+
+
+@command.group()
+def node() -> None:
+    """List and remove nodes."""
+
+
+@node.command("list")
+@click.pass_context
+def list_nodes(context: click.Context) -> None:
+    """List the enrolled nodes."""
+    for record in _enrolment(context).nodes():
+        enrolled = datetime.fromtimestamp(record.enrolled_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        click.echo(f"{record.id}\t{record.name}\tenrolled {enrolled}")
+
+
+@node.command("remove")
+@click.argument("node_id")
+@click.pass_context
+def remove_node(context: click.Context, node_id: str) -> None:
+    """Forget a node; its credential is void, and a running hub closes its link within seconds."""
+    _enrolment(context).remove(node_id)
+    click.echo(f"removed {node_id}")

@@ -1,0 +1,271 @@
+"""Nodes that dial the hub: hello → welcome → numbered frames → acknowledgements.
+
+Independent of how the messages travel: a ``Channel`` carries them. One link per node; the newer one wins. Frames
+are acknowledged only when they are saved (``acknowledge``), so that a node keeps whatever a crash could lose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from gpuherd.model.errors import Refused
+from gpuherd.model.text import clip
+from gpuherd.wire.codec import UnknownFrame, agent_decoder, encode
+from gpuherd.wire.frames import Ack, FactsFrame, FromAgent, Hello, Notice, SampleFrame, TableFrame, Welcome
+
+__all__ = ["Channel", "Intake", "Link", "NodeLinks", "NumberedRun"]
+
+MAX_BAD_FRAMES = 20
+"""A link is closed after this many refused frames: its agent is broken and logs the notices."""
+FLAPPING_REPLACEMENTS = 5
+"""Replaced this often within the window, a node's credential is in use twice."""
+FLAPPING_WINDOW_SECONDS = 120.0
+GOODBYE_SECONDS = 2.0
+"""How long the other side may take to hear why its link ends."""
+FINAL_CODES = frozenset({"frame_too_large", "unknown_node"})
+"""Refusals that end the link at once."""
+
+_REPLACED = Notice(
+    code="replaced",
+    message="this node has connected again from elsewhere; if that was not you, its credential is in use on two "
+    "machines: enrol one of them anew",
+    is_final=True,
+)
+_REMOVED = Notice(
+    code="removed", message="this node's credential is no longer valid; enrol it again", is_final=True
+)
+_SILENT = Notice(code="silent", message="nothing was heard for too long; connect again")
+_STOPPING = Notice(code="stopping", message="the hub is stopping; connect again")
+
+
+class Channel(Protocol):
+    """Whole messages to and from one node."""
+
+    async def receive(self) -> bytes | None:
+        """Wait for the next message; none when the other side is gone."""
+
+    def post(self, message: bytes) -> bool:
+        """Start sending without waiting; false if the previous message is still on its way."""
+
+    async def send(self, message: bytes) -> None:
+        """Send and wait until it is handed over."""
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close; harmless when it is closed already."""
+
+
+class NumberedRun(Protocol):
+    """One run of numbered frames of one node, as the fleet keeps it."""
+
+    @property
+    def boot_id(self) -> str:
+        """The agent's run that numbered the frames."""
+
+    @property
+    def resume_after_seq(self) -> int:
+        """The highest number taken before this link, -1 for none."""
+
+    def refuse(self, error: Refused) -> None:
+        """Count a message that could not even be decoded."""
+
+    def accept(self, frame: FactsFrame | TableFrame | SampleFrame | UnknownFrame, message: bytes) -> None:
+        """Take a frame, or ignore one that was taken before; ``Refused`` if it cannot be used."""
+
+
+class Intake(Protocol):
+    """What a source needs of the fleet."""
+
+    def open_run(self, node_id: str, hello: Hello) -> NumberedRun:
+        """Begin or go on with a run; ``Refused`` if the node is not enrolled."""
+
+
+class Link:
+    """One open connection of one node."""
+
+    def __init__(self, node_id: str, channel: Channel, opened_at: float) -> None:
+        self.node_id = node_id
+        self.channel = channel
+        self.opened_at = opened_at
+        self.frames = 0
+        self.frames_at_last_sweep = -1
+        self.silent_since = opened_at
+        self.silence_allowed_seconds = 15.0
+        self.run: NumberedRun | None = None
+        self.acked_seq = -1
+        self.ending: Notice | None = None
+        self.reading: asyncio.Task[object] | None = None
+        self.is_done = asyncio.Event()
+        self.is_abandoned = False
+
+
+class NodeLinks:
+    """All links. Every method runs on the event loop that owns the fleet."""
+
+    def __init__(self, intake: Intake, *, monotonic: Callable[[], float]) -> None:
+        self._intake = intake
+        self._monotonic = monotonic
+        self._decode = agent_decoder().decode
+        self._links: dict[str, Link] = {}
+        self._saved: dict[str, Mapping[str, int]] = {}
+        self._replacements: dict[str, list[float]] = {}
+        self._goodbyes: set[asyncio.Task[None]] = set()
+        self.replaced = 0
+        self.refused: Counter[str] = Counter()
+
+    @property
+    def open_count(self) -> int:
+        """Links open now."""
+        return len(self._links)
+
+    def flapping(self) -> tuple[str, ...]:
+        """Nodes whose links keep replacing each other: a disk was cloned, or a credential copied."""
+        since = self._monotonic() - FLAPPING_WINDOW_SECONDS
+        return tuple(
+            sorted(
+                node_id
+                for node_id, times in self._replacements.items()
+                if len(times) >= FLAPPING_REPLACEMENTS and times[-FLAPPING_REPLACEMENTS] > since
+            )
+        )
+
+    async def serve(self, node_id: str, channel: Channel) -> None:
+        """Run one node's link until it ends. The node's id comes from its credential, never from its frames."""
+        link = Link(node_id, channel, self._monotonic())
+        older = self._links.get(node_id)
+        self._links[node_id] = link
+        if older is not None:
+            self._note_replacement(node_id)
+            self._end(older, _REPLACED)
+        reading = link.reading = asyncio.current_task()
+        try:
+            await self._read(link)
+        except asyncio.CancelledError:
+            # Our own doing when a link is ended whose other side does not answer; anyone else's goes through.
+            if not link.is_abandoned or reading is None or reading.uncancel() > 0:
+                raise
+        finally:
+            link.is_done.set()
+            if self._links.get(node_id) is link:
+                del self._links[node_id]
+
+    async def _read(self, link: Link) -> None:
+        channel, decode = link.channel, self._decode
+        bad_frames = 0
+        while link.ending is None:
+            message = await channel.receive()
+            if message is None:
+                return
+            link.frames += 1
+            run, frame = link.run, None
+            try:
+                frame = decode(message)
+                if run is None or isinstance(frame, Hello):
+                    await self._open_run(link, frame)
+                else:
+                    run.accept(frame, message)
+            except Refused as refusal:
+                bad_frames += 1
+                self.refused[refusal.code] += 1
+                if frame is None and run is not None:
+                    run.refuse(refusal)
+                notice = Notice(
+                    code=refusal.code,
+                    message=clip(str(refusal), 512),
+                    seq=getattr(frame, "seq", None),
+                    is_final=link.run is None or bad_frames >= MAX_BAD_FRAMES or refusal.code in FINAL_CODES,
+                )
+                if notice.is_final:
+                    await self._say_goodbye(link, notice)
+                else:
+                    await channel.send(encode(notice))
+
+    async def _open_run(self, link: Link, hello: FromAgent | UnknownFrame) -> None:
+        if not isinstance(hello, Hello):
+            raise Refused("hello_missing", "the first frame must be a hello")
+        run = self._intake.open_run(link.node_id, hello)
+        # Only what is saved may be forgotten by the node. Frames taken but not yet saved are sent again and ignored.
+        resume_after_seq = min(run.resume_after_seq, self._saved_seq(link.node_id, run.boot_id))
+        link.run = run
+        link.acked_seq = resume_after_seq
+        link.silence_allowed_seconds = max(60.0, 10 * hello.interval_seconds)
+        await link.channel.send(encode(Welcome(node_id=link.node_id, resume_after_seq=resume_after_seq)))
+
+    def _saved_seq(self, node_id: str, boot_id: str) -> int:
+        return self._saved.get(node_id, {}).get(boot_id, -1)
+
+    def note_saved(self, saved: Iterable[tuple[str, Mapping[str, int]]]) -> None:
+        """Take (node id, highest saved number of each run) as durable and acknowledge it on the open links."""
+        links = self._links
+        for node_id, runs in saved:
+            self._saved[node_id] = runs
+            link = links.get(node_id)
+            if link is not None:
+                self._acknowledge(link)
+
+    def _acknowledge(self, link: Link) -> None:
+        if link.run is None or link.ending is not None:
+            return
+        seq = self._saved_seq(link.node_id, link.run.boot_id)
+        if seq > link.acked_seq and link.channel.post(encode(Ack(seq=seq))):
+            link.acked_seq = seq
+
+    def sweep(self) -> None:
+        """Close links that have gone silent and retry acknowledgements that could not be sent. Every few seconds."""
+        now = self._monotonic()
+        for link in list(self._links.values()):
+            self._acknowledge(link)
+            if link.frames != link.frames_at_last_sweep:
+                link.frames_at_last_sweep = link.frames
+                link.silent_since = now
+            elif now - link.silent_since > link.silence_allowed_seconds:
+                self._end(link, _SILENT)
+
+    def close_node(self, node_id: str) -> None:
+        """Close the link of a node whose credential is no longer valid."""
+        link = self._links.get(node_id)
+        if link is not None:
+            self._end(link, _REMOVED)
+
+    def forget_node(self, node_id: str) -> None:
+        """Forget the numbers of a node that was removed."""
+        self._saved.pop(node_id, None)
+        self._replacements.pop(node_id, None)
+
+    async def close_all(self) -> None:
+        """Say goodbye to every node: the hub is stopping and they should connect again."""
+        for link in list(self._links.values()):
+            self._end(link, None)
+        if self._goodbyes:
+            await asyncio.wait(self._goodbyes)
+
+    def _end(self, link: Link, notice: Notice | None) -> None:
+        """Close a link without waiting for it: its other side may be dead, or slow on purpose."""
+        if link.ending is None:
+            link.ending = notice or _STOPPING
+            goodbye = asyncio.get_running_loop().create_task(self._say_goodbye(link, notice))
+            self._goodbyes.add(goodbye)
+            goodbye.add_done_callback(self._goodbyes.discard)
+
+    async def _say_goodbye(self, link: Link, notice: Notice | None) -> None:
+        link.ending = ending = notice or _STOPPING
+        is_reading = link.reading is asyncio.current_task()
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                if notice is not None:
+                    await link.channel.send(encode(notice))
+                await link.channel.close(1001 if notice is None else 4000, ending.code)
+                if not is_reading:
+                    await link.is_done.wait()
+        except TimeoutError:
+            link.is_abandoned = True
+            if link.reading is not None and not is_reading:
+                link.reading.cancel()
+
+    def _note_replacement(self, node_id: str) -> None:
+        self.replaced += 1
+        times = self._replacements.setdefault(node_id, [])
+        times.append(self._monotonic())
+        del times[:-FLAPPING_REPLACEMENTS]
