@@ -10,7 +10,8 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -54,16 +55,13 @@ class WatchedCollector:
 
     def open(self) -> None:
         """Open the driver."""
-        self._marker.note(self.name, -1, "open")
-        self._collector.open()
-        self._marker.note("", -1, "host")
+        with self._at_work("open"):
+            self._collector.open()
 
     def read(self) -> GpuReading:
         """Read all GPUs."""
-        self._marker.note(self.name, -1, "read")
-        reading = self._collector.read()
-        self._marker.note("", -1, "host")
-        return reading
+        with self._at_work("read"):
+            return self._collector.read()
 
     def skip(self, devices: frozenset[int]) -> None:
         """Leave these GPUs alone."""
@@ -71,9 +69,16 @@ class WatchedCollector:
 
     def close(self) -> None:
         """Close the driver."""
-        self._marker.note(self.name, -1, "close")
-        self._collector.close()
-        self._marker.note("", -1, "host")
+        with self._at_work("close"):
+            self._collector.close()
+
+    @contextmanager
+    def _at_work(self, call: str) -> Iterator[None]:
+        self._marker.note(self.name, -1, call)
+        try:
+            yield
+        finally:
+            self._marker.note("", -1, "host")
 
 
 class Channel:
