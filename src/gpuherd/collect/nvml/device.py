@@ -159,9 +159,10 @@ def device_problem(library: Library, facts: DeviceFacts, status: int) -> Problem
     code, remedy = _REMEDIES.get(
         status, ("gpu_error", "look for Xid messages in the kernel log, then reset it or reboot")
     )
+    device = "GPU" if facts.kind == "gpu" else "slice"
     return Problem(
         code=code,
-        message=f"{'GPU' if facts.kind == 'gpu' else 'slice'} {facts.index} answers {library.error_text(status)}: {remedy}",
+        message=f"{device} {facts.index} answers {library.error_text(status)}: {remedy}",
         device_uuid=facts.uuid,
         is_fault=True,
     )
