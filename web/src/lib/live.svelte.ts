@@ -22,7 +22,9 @@ export class LiveHerd {
     this.#stream = new HerdStream({
       open: (listener) => {
         const source = new EventSource(url);
-        source.onmessage = (event) => listener.message(String(event.data));
+        const take = (event: MessageEvent): void => listener.message(String(event.data));
+        source.addEventListener("snapshot", take);
+        source.addEventListener("change", take);
         source.onerror = () => listener.closed();
         return source;
       },

@@ -25,7 +25,7 @@ export class NodeEntry {
   readonly devices: readonly DeviceEntry[];
   /** Problems of the node as a whole; those of one device stand at the device. */
   readonly problems: readonly Problem[];
-  readonly problemCount: number;
+  readonly allProblems: readonly Problem[];
 
   constructor(inventory: NodeInventory) {
     const { row, id, name, host, devices, processes, uses, problems } = inventory;
@@ -49,7 +49,7 @@ export class NodeEntry {
       problems: problems.filter((problem) => problem.device_uuid === device.facts.uuid),
     }));
     this.problems = problems.filter((problem) => !problem.device_uuid || !uuids.has(problem.device_uuid));
-    this.problemCount = problems.length;
+    this.allProblems = problems;
   }
 
   /** Devices that can be had: a partitioned GPU is counted through its slices, not twice. */

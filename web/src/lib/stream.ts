@@ -141,6 +141,7 @@ export class HerdStream {
     const before = { tick: this.herd.tick, time: this.herd.time };
     try {
       change = JSON.parse(text) as FleetChange;
+      if (typeof change.tick !== "number") throw new TypeError("not a message of the stream");
       applied = this.herd.apply(change);
     } catch {
       // Half applied: nothing of it may be called live before the next snapshot.

@@ -55,8 +55,7 @@ export const strings = {
 
   start: {
     connecting: "Connecting to the hub …",
-    unreachable: "The hub does not answer",
-    unreachableHint: "Is it running? The page tries again by itself.",
+    notConnected: "Not connected to the hub",
     noNodes: "No nodes yet",
     noNodesHint:
       "A node is a machine that runs the gpuherd agent. On the hub, make a join token; on each GPU machine, start the agent with it:",
@@ -95,7 +94,7 @@ export const strings = {
     disk: "Disk",
     users: "Users",
     moreUsers: (count: number): string => `+${count}`,
-    problems: (count: number): string => plural(count, "problem", "problems"),
+    moreProblems: (count: number): string => `+${count} more`,
     devicesOf: (name: string): string => `GPUs of ${name}`,
   },
 
