@@ -97,7 +97,9 @@ class TinyCollector:
                 )
             )
             samples.append(DeviceSample(temperature_celsius=40.0 + index))
-        return GpuReading(devices=tuple(devices), samples=tuple(samples), uses=tuple(uses), problems=problems)
+        return GpuReading(
+            devices=tuple(devices), samples=tuple(samples), uses=tuple(uses), problems=self._problems
+        )
 
     def skip(self, devices: frozenset[int]) -> None:
         """Leave these alone."""

@@ -67,6 +67,7 @@ class ProbeWatch:
         self._live: Probe | None = None
         self._trial: Probe | None = None
         self._trial_asking: asyncio.Task[Reading] | None = None
+        self._trial_trouble: str | None = None
         self._retried: tuple[Ban, ...] = ()
         self._stuck: list[Probe] = []
         self._stuck_call = ""
@@ -175,6 +176,9 @@ class ProbeWatch:
                     since=self._stuck_since,
                 ),
             )
+        if self._trial_trouble is not None:
+            text = f"the GPUs cannot be read: {self._trial_trouble}"
+            return (Problem(code="driver_failed", message=clean(text, SENTENCE_LENGTH), is_fault=True),)
         return (
             Problem(code="gpus_pending", message="the GPUs are being opened; nothing is known of them yet"),
         )
@@ -213,7 +217,7 @@ class ProbeWatch:
             await self._lost(trial, lost, is_trial=True)
             return None
         except Failed as failed:
-            self.trouble = str(failed)
+            self._trial_trouble = str(failed)
             self.quarantine.prolong(self._retried, now=self._monotonic())
             self._retire(trial)
             self._next_trial_at = self._monotonic() + FRESH_START_SECONDS
@@ -255,6 +259,7 @@ class ProbeWatch:
         if live is None or not live.has_gpus:
             return
         self._losses_in_a_row = 0
+        self._trial_trouble = None
         if reading.facts is not None:
             self.devices = reading.facts.devices
         if not _is_mismatch(reading):

@@ -374,6 +374,25 @@ def test_a_reader_that_fails_says_why_and_is_asked_again(
     asyncio.run(main())
 
 
+def test_gpus_that_cannot_be_read_from_the_start_leave_the_host_visible(
+    spec: ProbeSpec, fault: Callable[..., None]
+) -> None:
+    async def main() -> None:
+        fault(faults={"1": "bug"})
+        async with node_of(spec) as node:
+            report = await node.report()
+            found = problem(report, "driver_failed")
+            assert found is not None
+            assert found.is_fault
+            assert "ZeroDivisionError: a bug" in found.message
+            assert report.sample.host.cpu_ratio == 0.5
+            fault()
+            node.clock.ahead += FRESH_START_SECONDS + 1
+            await node.report_when(lambda report: temperatures(report) == ALL_WELL)
+
+    asyncio.run(main())
+
+
 def test_slow_is_not_hung(spec: ProbeSpec, fault: Callable[..., None]) -> None:
     """Each call moves on, all of them together take longer than the deadline."""
 
