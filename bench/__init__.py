@@ -1,0 +1,1 @@
+"""Benchmarks: ratios measured in one run, alternating, medians. ``make bench`` runs them all."""

@@ -1,0 +1,245 @@
+"""Many simulated nodes from one cheap process: real WebSocket connections, pre-encoded real frames.
+
+Run as ``python -m bench.nodes``: reads a JSON ``Load`` from standard input, prints ``ready`` when all links are
+welcomed, then sends until told to stop by end of input, and prints a JSON ``Sent`` at the end. Frames are encoded once;
+per sample only its number, its time and one of a few value sets are exchanged, so that one core speaks for 10,000
+nodes and the hub's cost can be read undisturbed on the other.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import select
+import socket
+import struct
+import sys
+import time
+from collections import deque
+
+import msgspec
+
+from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.hosts import Address, Disk, HostFacts, HostSample
+from gpuherd.model.processes import Process, ProcessSample, ProcessTable, ProcessUse, UseSample
+from gpuherd.model.reports import NodeFacts, Sample
+from gpuherd.wire.codec import encode
+from gpuherd.wire.frames import SUBPROTOCOL, FactsFrame, Hello, TableFrame
+from gpuherd.wire.matrix import LAYOUT
+from gpuherd.wire.reports import sample_to_frame
+
+GIB = 2**30
+FIRST_SEQ = 100_000
+"""Numbers from here to 2³² take five bytes in msgpack, so that a frame's number can be written in place."""
+VARIANTS = 8
+WELCOME_SECONDS = 30.0
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do: one node per credential, each sending ``rate`` samples a second for ``gpus`` devices."""
+
+    host: str
+    port: int
+    path: str
+    credentials: list[str]
+    gpus: int = 8
+    rate: float = 1.0
+    cpu: int | None = None
+    is_echo: bool = False
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done: samples sent, messages got back, and by how much the sender itself was late."""
+
+    samples: int
+    received: int
+    worst_delay_seconds: float
+    bytes_per_sample: int
+
+
+def masked(payload: bytes) -> bytes:
+    """Wrap a payload as one binary WebSocket message; the mask is zero, which leaves the payload as it is."""
+    if len(payload) < 126:
+        head = bytes([0x82, 0x80 | len(payload)])
+    elif len(payload) < 65_536:
+        head = bytes([0x82, 0x80 | 126]) + struct.pack(">H", len(payload))
+    else:
+        head = bytes([0x82, 0x80 | 127]) + struct.pack(">Q", len(payload))
+    return head + b"\0\0\0\0" + payload
+
+
+class Script:
+    """The frames of one kind of node, ready to be sent by any number of them."""
+
+    def __init__(self, gpus: int) -> None:
+        self.facts = NodeFacts(
+            host=HostFacts(
+                hostname="bench",
+                cpu_count=128,
+                memory_total_bytes=1024 * GIB,
+                driver_version="580.95.05",
+                addresses=(Address("eno1", "192.0.2.1"),),
+                disks=(Disk(mount="/", total_bytes=2**41),),
+            ),
+            devices=tuple(
+                DeviceFacts(
+                    uuid=f"GPU-{number:08d}",
+                    index=number,
+                    name="NVIDIA H100 80GB HBM3",
+                    memory_total_bytes=80 * GIB,
+                )
+                for number in range(gpus)
+            ),
+        )
+        self.table = ProcessTable(
+            processes=tuple(
+                Process(
+                    pid=1000 + n,
+                    user=f"user{n:02}",
+                    command="python train.py --config a.yaml",
+                    started_at=1e9,
+                )
+                for n in range(gpus)
+            ),
+            uses=tuple(ProcessUse(process=n, device=n) for n in range(gpus)),
+        )
+        chance = random.Random(1)  # noqa: S311 - repeatable, not secret
+        self.samples = [self._sample(chance) for _ in range(VARIANTS)]
+        self.seq_offset = self.samples[0].index(b"\xa3seq\xce") + 5
+        self.time_offset = self.samples[0].index(b"\xa4time\xcb") + 6
+
+    def _sample(self, chance: random.Random) -> bytearray:
+        sample = Sample(
+            time=time.time(),
+            host=HostSample(
+                cpu_ratio=chance.random(), load_1m=20.0, memory_used_bytes=chance.randrange(900 * GIB)
+            ),
+            disks_used_bytes=(2**40,),
+            devices=tuple(
+                DeviceSample(
+                    utilization_gpu=chance.random(),
+                    utilization_memory=chance.random(),
+                    utilization_encoder=0.0,
+                    utilization_decoder=0.0,
+                    memory_used_bytes=chance.randrange(80 * GIB),
+                    memory_reserved_bytes=GIB,
+                    temperature_celsius=float(chance.randrange(30, 80)),
+                    power_watts=float(chance.randrange(100, 700)),
+                    power_limit_watts=700.0,
+                    clock_sm_hertz=1.98e9,
+                    clock_memory_hertz=2.6e9,
+                    performance_state=0,
+                    throttle_reasons=0,
+                    ecc_corrected=0,
+                    ecc_uncorrected=0,
+                    energy_joules=1e9,
+                )
+                for _ in self.facts.devices
+            ),
+            processes=tuple(ProcessSample(cpu_cores=1.0, memory_bytes=GIB) for _ in self.table.processes),
+            uses=tuple(UseSample(gpu_memory_bytes=chance.randrange(79 * GIB)) for _ in self.table.uses),
+        )
+        frame = sample_to_frame(sample, seq=FIRST_SEQ, facts_revision=1, table_revision=1)
+        return bytearray(masked(encode(frame)))
+
+    def opening(self, boot_id: str) -> bytes:
+        """Give hello, facts and table as one piece of bytes."""
+        hello = Hello(boot_id=boot_id, layout=LAYOUT, time=time.time(), interval_seconds=1.0)
+        facts = FactsFrame(seq=FIRST_SEQ - 2, revision=1, facts=self.facts)
+        table = TableFrame(seq=FIRST_SEQ - 1, revision=1, facts_revision=1, table=self.table)
+        return masked(encode(hello)) + masked(encode(facts)) + masked(encode(table))
+
+
+def connect(load: Load, credential: str) -> socket.socket:
+    """Open a WebSocket by hand."""
+    link = socket.create_connection((load.host, load.port), timeout=WELCOME_SECONDS)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    key = base64.b64encode(os.urandom(16)).decode()
+    link.sendall(
+        (
+            f"GET {load.path} HTTP/1.1\r\nHost: {load.host}:{load.port}\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
+            f"Sec-WebSocket-Protocol: {SUBPROTOCOL}\r\nAuthorization: Bearer {credential}\r\n\r\n"
+        ).encode()
+    )
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        piece = link.recv(4096)
+        if not piece:
+            break
+        answer += piece
+    if b" 101 " not in answer.split(b"\r\n", 1)[0]:
+        raise SystemExit(f"the hub refused the link: {answer[:200]!r}")
+    return link
+
+
+def run(load: Load) -> Sent:
+    """Send until standard input ends."""
+    script = Script(load.gpus)
+    links = []
+    for credential in load.credentials:
+        link = connect(load, credential)
+        if not load.is_echo:
+            link.sendall(script.opening(os.urandom(8).hex()))
+            if not link.recv(4096):
+                raise SystemExit("the hub closed a link after its hello")
+        link.setblocking(False)
+        links.append(link)
+    print("ready", flush=True)
+    return _send(load, script, links)
+
+
+def _send(load: Load, script: Script, links: list[socket.socket]) -> Sent:
+    poll = select.epoll()
+    by_number = {link.fileno(): link for link in links}
+    for number in by_number:
+        poll.register(number, select.EPOLLIN)
+    stdin = sys.stdin.fileno()
+    poll.register(stdin, select.EPOLLIN | select.EPOLLHUP)
+    period = 1.0 / load.rate
+    start = time.monotonic()
+    # Nodes report spread over the period, as they do in life.
+    due = deque((start + period * place / len(links), place) for place in range(len(links)))
+    seqs = [FIRST_SEQ] * len(links)
+    samples = received = 0
+    worst = 0.0
+    while True:
+        now = time.monotonic()
+        while due and due[0][0] <= now:
+            moment, place = due.popleft()
+            message = script.samples[seqs[place] % VARIANTS]
+            struct.pack_into(">I", message, script.seq_offset, seqs[place])
+            struct.pack_into(">d", message, script.time_offset, time.time())
+            try:
+                links[place].send(message)
+                samples += 1
+                seqs[place] += 1
+            except BlockingIOError:
+                pass  # counted by its absence: the hub's figure is per accepted report
+            worst = max(worst, now - moment)
+            due.append((moment + period, place))
+        for number, _ in poll.poll(max(0.0, min(0.05, due[0][0] - time.monotonic()))):
+            if number == stdin:
+                return Sent(
+                    samples=samples,
+                    received=received,
+                    worst_delay_seconds=worst,
+                    bytes_per_sample=len(script.samples[0]),
+                )
+            if by_number[number].recv(65_536):
+                received += 1
+            else:
+                poll.unregister(number)
+
+
+def main() -> None:
+    """Read the load, play it, tell what was done."""
+    load = msgspec.json.decode(sys.stdin.buffer.readline(), type=Load)
+    if load.cpu is not None:
+        os.sched_setaffinity(0, {load.cpu})
+    print(msgspec.json.encode(run(load)).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
