@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import os
@@ -100,6 +101,7 @@ class Agent:
             node_time=node_time,
         )
         self._ticks = Ticks(settings.interval_seconds)
+        self._pace_changed = asyncio.Event()
         self._numbering = Numbering()
         self._node_time = node_time
         self._blind_since: float | None = None
@@ -134,7 +136,14 @@ class Agent:
                 self._blind_since = None
                 self._known.save(self.watch.devices)
             self.outbox.current.put(self._numbering.entries(reading))
-            await asyncio.sleep(self._ticks.wait_seconds())
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait for the next tick, or go on at once when the pace was changed: the old wait may be an hour."""
+        self._pace_changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._ticks.wait_seconds()):
+                await self._pace_changed.wait()
 
     def _blindness(self) -> tuple[Problem, ...]:
         if self._blind_since is None:
@@ -166,6 +175,7 @@ class Agent:
             log.info("the hub asks for a sample every %g s", bounded)
             self._ticks.interval_seconds = bounded
             self.outbox.current.set_interval(bounded)
+            self._pace_changed.set()
 
 
 async def reports(watch: ProbeWatch, interval_seconds: float) -> AsyncIterator[Report]:

@@ -1,0 +1,294 @@
+"""Agent and hub over a real WebSocket: acks, resume, backfill in order, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gpuherd.agent.backoff import Backoff
+from gpuherd.agent.loop import Agent
+from gpuherd.agent.settings import AgentSettings
+from gpuherd.agent.spec import ProbeSpec
+from gpuherd.wire.frames import FactsFrame, Notice, SampleFrame, TableFrame
+from support.agent_hub import TestHub, until
+
+INTERVAL_SECONDS = 0.1
+CREDENTIAL = "ghn_0123456789abcdef"
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    (folder / "credential").write_text(CREDENTIAL + "\n")
+    return folder
+
+
+@asynccontextmanager
+async def running(spec: ProbeSpec, hub: TestHub, state_dir: Path, **settings: object) -> AsyncIterator[Agent]:
+    """Run an agent that retries quickly."""
+    agent = Agent(
+        msgspec.convert(
+            {"hub_url": hub.url, "interval_seconds": INTERVAL_SECONDS, **settings}, AgentSettings
+        ),
+        spec,
+        state_dir=state_dir,
+        backoff=Backoff(first_seconds=0.05, longest_seconds=0.2),
+    )
+    stop = asyncio.Event()
+    task = asyncio.create_task(agent.run(stop))
+    try:
+        yield agent
+    finally:
+        stop.set()
+        await asyncio.wait_for(task, 20)
+
+
+def spooled(state_dir: Path) -> list[str]:
+    return sorted(path.name for path in (state_dir / "spool").glob("*/*.seg"))
+
+
+def run_id(agent: Agent) -> str:
+    return agent.outbox.current.facts.boot_id
+
+
+def test_frames_are_sent_acknowledged_and_forgotten(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+            await until(lambda: len(hub.samples()) >= 5, "five samples")
+            assert hub.authorizations == [f"Bearer {CREDENTIAL}"]
+            kinds = [type(frame) for _, frame in hub.arrived[:3]]
+            assert kinds == [FactsFrame, TableFrame, SampleFrame]
+            assert [frame.seq for _, frame in hub.arrived] == list(range(len(hub.arrived)))
+            assert sum(isinstance(frame, FactsFrame | TableFrame) for _, frame in hub.arrived) == 2
+            await until(lambda: agent.outbox.current.memory_bytes == 0, "all confirmed")
+            (hello,) = hub.hellos
+            assert hello.boot_id == run_id(agent)
+            assert hello.interval_seconds == INTERVAL_SECONDS
+            assert hello.dropped_frames == 0
+        assert spooled(state_dir) == []
+
+    asyncio.run(main())
+
+
+def test_what_the_hub_missed_comes_in_order_when_it_is_back(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+            await until(lambda: len(hub.samples()) >= 2, "live samples")
+            await hub.stop()
+            seen = len(hub.arrived)
+            made = agent.outbox.current.next_seq
+            await until(
+                lambda: agent.outbox.current.next_seq >= made + 8, "samples made while the hub is away"
+            )
+            assert spooled(state_dir), "they wait on disk"
+            assert agent.outbox.current.memory_bytes == 0
+            await hub.start()
+            await until(lambda: len(hub.hellos) == 2, "a second hello")
+            live_from = hub.hellos[1].live_from_seq
+            assert live_from >= made + 8
+            await until(lambda: hub.acked[run_id(agent)] >= live_from + 2, "live again")
+            assert hub.missing(run_id(agent)) == []
+            again = [frame.seq for _, frame in hub.arrived[seen:]]
+            # First what the samples are about, though the hub has it; then everything else once and in order.
+            assert again[:2] == [0, 1]
+            assert again[2:] == list(range(again[2], again[2] + len(again) - 2))
+            await until(lambda: not spooled(state_dir), "the spool is empty again")
+
+    asyncio.run(main())
+
+
+def test_connections_that_keep_breaking_lose_nothing(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+            for cut in range(1, 8):
+                await until(lambda wanted=cut: len(hub.hellos) >= wanted, "a connection")  # type: ignore[misc]
+                count = len(hub.arrived)
+                await until(lambda wanted=count: len(hub.arrived) > wanted, "a frame")  # type: ignore[misc]
+                hub.cut()
+            await until(lambda: len(hub.hellos) >= 8, "the last connection")
+            await until(lambda: hub.acked[run_id(agent)] >= hub.hellos[-1].live_from_seq, "live frames")
+            assert hub.missing(run_id(agent)) == []
+            assert {hello.boot_id for hello in hub.hellos} == {run_id(agent)}
+
+    asyncio.run(main())
+
+
+def test_unacknowledged_frames_are_sent_again(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        async with TestHub() as hub:
+            hub.acknowledges = False
+            async with running(spec, hub, state_dir) as agent:
+                agent.link._ack_seconds = 0.5
+                await until(lambda: len(hub.hellos) >= 2, "the agent gives up on a hub that confirms nothing")
+                boot_id = run_id(agent)
+                hub.acknowledges = True
+                await until(lambda: hub.acked.get(boot_id, -1) >= hub.hellos[-1].live_from_seq, "acks")
+                assert [frame.seq for _, frame in hub.arrived].count(3) >= 2, "repeated"
+                assert hub.missing(boot_id) == []
+
+    asyncio.run(main())
+
+
+def test_a_hub_that_lost_its_memory_gets_what_is_left(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+            await until(lambda: len(hub.samples()) >= 3, "samples")
+            hub.forgets = True
+            before = len(hub.arrived)
+            hub.cut()
+            await until(lambda: len(hub.arrived) > before + 3, "samples again")
+            first = [type(frame) for _, frame in hub.arrived[before : before + 3]]
+            assert first == [FactsFrame, TableFrame, SampleFrame], "never a sample that cannot be understood"
+            assert hub.missing(run_id(agent)) == []
+
+    asyncio.run(main())
+
+
+def test_runs_of_earlier_agents_come_first_and_are_never_live(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        hub = TestHub()
+        await hub.start()
+        await hub.stop()  # a port where nobody listens
+        boot_ids = []
+        for _ in range(2):
+            async with running(spec, hub, state_dir) as agent:
+                boot_ids.append(run_id(agent))
+                await until(lambda: agent.outbox.current.next_seq >= 6, "samples without a hub")
+        assert len(list((state_dir / "spool").iterdir())) == 2
+        async with hub, running(spec, hub, state_dir) as agent:
+            boot_ids.append(run_id(agent))
+            await until(lambda: len(hub.samples(boot_ids[2])) >= 5, "the current run")
+            assert [hello.boot_id for hello in hub.hellos] == boot_ids
+            for old in boot_ids[:2]:
+                assert hub.missing(old) == []
+                hello = next(hello for hello in hub.hellos if hello.boot_id == old)
+                assert hello.live_from_seq > max(hub.kept[old]), "nothing of it is live"
+            order = [boot_id for boot_id, _ in hub.arrived]
+            assert order == sorted(order, key=boot_ids.index)
+            assert hub.missing(boot_ids[2]) == []
+        assert list((state_dir / "spool").iterdir()) == []
+
+    asyncio.run(main())
+
+
+def test_a_small_spool_drops_the_oldest_and_says_how_many(
+    spec: ProbeSpec, state_dir: Path, fault: Callable[..., None]
+) -> None:
+    async def main() -> None:
+        fault(gpus=32)  # 5 kB a sample
+        hub = TestHub()
+        await hub.start()
+        await hub.stop()
+        async with running(spec, hub, state_dir, spool_max_bytes=40_000, interval_seconds=0.1) as agent:
+            await until(lambda: agent.outbox.current.next_seq >= 25, "more than fits")
+            dropped = agent.outbox.current.facts.dropped_frames
+            assert dropped > 0
+            size = sum(path.stat().st_size for path in (state_dir / "spool").glob("*/*.seg"))
+            assert size < 40_000 + 3 * 9_000
+            await hub.start()
+            await until(lambda: bool(hub.hellos), "hello")
+            (hello,) = hub.hellos
+            assert hello.dropped_frames >= dropped
+            await until(lambda: hub.acked.get(run_id(agent), -1) >= hello.live_from_seq, "live")
+            kinds = [type(frame) for _, frame in hub.arrived[:2]]
+            assert kinds == [FactsFrame, TableFrame], "though their place in the spool was dropped"
+            kept = hub.kept[run_id(agent)]
+            assert len(hub.missing(run_id(agent))) + 2 == hello.dropped_frames, "the two came as context"
+            assert max(kept) >= hello.live_from_seq
+        await hub.stop()
+
+    asyncio.run(main())
+
+
+def test_an_unwritable_spool_keeps_frames_in_memory(
+    spec: ProbeSpec, state_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        (state_dir / "spool").write_text("in the way")  # works for root too, unlike permissions
+        hub = TestHub()
+        await hub.start()
+        await hub.stop()
+        async with running(spec, hub, state_dir) as agent:
+            await until(lambda: agent.outbox.current.next_seq >= 8, "samples without a hub or disk")
+            assert agent.outbox.current.memory_bytes > 0
+            await hub.start()
+            await until(lambda: len(hub.samples()) >= 10, "backfill from memory")
+            assert hub.missing(run_id(agent)) == []
+        await hub.stop()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    assert sum("cannot be written" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_unknown_credential_is_explained_and_retried_slowly(
+    spec: ProbeSpec, state_dir: Path, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    async def main() -> None:
+        async with TestHub() as hub:
+            hub.refuse_with = status
+            async with running(spec, hub, state_dir):
+                await until(lambda: len(hub.authorizations) >= 3, "tries")
+                hub.refuse_with = None
+                await until(lambda: len(hub.samples()) >= 3, "reports once the hub knows the node")
+                (boot_id,) = hub.kept
+                assert hub.missing(boot_id) == []
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(main())
+    said = [record for record in caplog.records if "does not know this node's credential" in record.message]
+    assert len(said) == 1, "once, not at every try"
+    assert "gpuherd hub token create" in said[0].message
+    assert CREDENTIAL not in caplog.text
+
+
+def test_notices_are_logged_and_a_final_one_ends_the_session(
+    spec: ProbeSpec, state_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir):
+            hub.notices = [Notice(code="clock_skewed", message="your clock is\nwrong")]
+            await until(lambda: len(hub.samples()) >= 2, "samples in spite of a notice")
+            hub.notices = [Notice(code="node_disabled", message="this node is disabled", is_final=True)]
+            hub.cut()
+            await until(lambda: len(hub.hellos) >= 3, "the agent tries again")
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(main())
+    assert "your clock is\N{REPLACEMENT CHARACTER}wrong (clock_skewed)" in caplog.text
+    assert "this node is disabled (node_disabled)" in caplog.text
+
+
+def test_the_hub_sets_the_pace_within_bounds(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        async with TestHub() as hub:
+            hub.interval_seconds = 0.0
+            async with running(spec, hub, state_dir, interval_seconds=3600) as agent:
+                await until(lambda: len(hub.samples()) >= 4, "samples at the hub's pace, not once an hour")
+                assert agent.outbox.current.facts.interval_seconds == 0.1, "the shortest there is"
+
+    asyncio.run(main())
+
+
+def test_nothing_is_left_running(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> tuple[int, ...]:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+            await until(lambda: len(hub.samples()) >= 2, "samples")
+            return agent.watch.probe_pids
+
+    before = set(Path("/proc/self/fd").iterdir())
+    pids = asyncio.run(main())
+    assert pids
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert set(Path("/proc/self/fd").iterdir()) == before
