@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from gpuherd import __version__
@@ -18,40 +17,26 @@ from gpuherd.agent.backoff import Backoff
 from gpuherd.agent.enrol import Credentials
 from gpuherd.agent.known_devices import KnownDevices
 from gpuherd.agent.link import Link
+from gpuherd.agent.lock import StateLock
 from gpuherd.agent.numbering import Numbering
 from gpuherd.agent.outbox import Outbox
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
 from gpuherd.agent.spool import RunFacts
+from gpuherd.agent.ticks import Ticks
 from gpuherd.agent.watch import ProbeWatch
 from gpuherd.model.errors import Misconfigured
-from gpuherd.model.reports import Problem, Report
+from gpuherd.model.reports import Problem
 from gpuherd.model.text import SENTENCE_LENGTH, clean
 from gpuherd.wire.matrix import LAYOUT
 
-__all__ = ["Agent", "Ticks", "reports"]
+__all__ = ["Agent"]
 
 log = logging.getLogger(__name__)
 
 SYNC_SECONDS = 15.0
 SHORTEST_INTERVAL_SECONDS = 0.1
 LONGEST_INTERVAL_SECONDS = 3600.0
-
-
-class Ticks:
-    """A steady beat on the monotonic clock: late work skips beats, it never catches up in a burst."""
-
-    def __init__(self, interval_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.interval_seconds = interval_seconds
-        self._monotonic = monotonic
-        self._next_at = monotonic()
-
-    def wait_seconds(self) -> float:
-        """Move on to the next beat that is still to come and say how far it is."""
-        now = self._monotonic()
-        missed = math.floor((now - self._next_at) / self.interval_seconds)
-        self._next_at += self.interval_seconds * (max(missed, 0) + 1)
-        return max(self._next_at - now, 0.0)
 
 
 class Agent:
@@ -80,6 +65,7 @@ class Agent:
             tls_ca_file=settings.tls_ca_file,
         )
         self._credentials.check()
+        self._lock = StateLock(state_dir)
         self._known = KnownDevices(state_dir / "devices")
         self.watch = watch or ProbeWatch(
             spec, deadline_seconds=settings.collect_deadline_seconds, devices=self._known.load()
@@ -122,6 +108,7 @@ class Agent:
             await asyncio.gather(*tasks, return_exceptions=True)
             self.outbox.current.close()
             await self.watch.stop()
+            self._lock.release()
         for task in done:
             task.result()
 
@@ -176,20 +163,6 @@ class Agent:
             self._ticks.interval_seconds = bounded
             self.outbox.current.set_interval(bounded)
             self._pace_changed.set()
-
-
-async def reports(watch: ProbeWatch, interval_seconds: float) -> AsyncIterator[Report]:
-    """Give a report each tick, without any hub; a tick on which nothing can be read is left out."""
-    ticks = Ticks(interval_seconds)
-    numbering = Numbering()
-    while True:
-        reading = await watch.read()
-        if reading is not None:
-            numbering.entries(reading)
-            yield numbering.report(reading)
-        elif watch.trouble is not None:
-            log.warning("%s", watch.trouble)
-        await asyncio.sleep(ticks.wait_seconds())
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -1,0 +1,132 @@
+"""``gpuherd agent``: report this machine to a hub, or print what would be reported."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from gpuherd.agent.settings import AgentSettings
+    from gpuherd.agent.spec import ProbeSpec
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.option(
+    "--hub", "hub_url", metavar="URL", help="The hub to report to, such as https://gpus.example.org."
+)
+@click.option(
+    "--join-token-file",
+    metavar="FILE",
+    help="File with a join token, to enrol this node the first time; - reads standard input.",
+)
+@click.option("--state-dir", metavar="FOLDER", help="Folder for credential and spool.")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Configuration file.")
+@click.option("--once", is_flag=True, help="Print one report and exit; needs no hub.")
+@click.option(
+    "--print", "stream", is_flag=True, help="Print a report each interval, one per line; needs no hub."
+)
+@click.option("--json", "as_json", is_flag=True, help="With --once or --print: print JSON, the only format.")
+@click.option("--interval", "interval_seconds", type=float, help="Seconds from one sample to the next.")
+@click.option(
+    "--collector",
+    "collectors",
+    multiple=True,
+    metavar="NAME",
+    help="How to read GPUs: nvml, nvidia_smi, …; may be given more than once, the first that works is used.",
+)
+def command(
+    config_file: Path | None,
+    once: bool,
+    stream: bool,
+    as_json: bool,
+    collectors: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Report this machine's GPUs to a hub."""
+    import asyncio
+    import logging
+
+    from gpuherd.wiring.catalog import probe_spec
+    from gpuherd.wiring.config import load
+
+    if once and stream:
+        raise click.UsageError("--once and --print are two ways to run; choose one")
+    if as_json and not (once or stream):
+        raise click.UsageError("--json goes with --once or --print")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("websockets").setLevel(logging.WARNING)
+    if given["join_token_file"] is None:
+        given["join_token_file"] = _systemd_join_token()
+    settings = load(config_file, {"agent": {**given, "collectors": list(collectors) or None}}).agent
+    spec = probe_spec(settings)
+    if once or stream:
+        asyncio.run(_print_reports(settings, spec, once=once))
+    else:
+        asyncio.run(_report(settings, spec))
+
+
+def _systemd_join_token() -> str | None:
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    file = Path(folder) / "gpuherd-join-token" if folder else None
+    return str(file) if file is not None and file.is_file() else None
+
+
+def _state_dir(settings: AgentSettings) -> Path:
+    from gpuherd.wiring.config import default_state_dir
+
+    if settings.state_dir is not None:
+        return Path(settings.state_dir).expanduser()
+    systemd = os.environ.get("STATE_DIRECTORY")
+    return Path(systemd.partition(":")[0]) if systemd else default_state_dir() / "agent"
+
+
+async def _report(settings: AgentSettings, spec: ProbeSpec) -> None:
+    import asyncio
+    import signal
+
+    from gpuherd.agent.loop import Agent
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await Agent(settings, spec, state_dir=_state_dir(settings)).run(stop)
+
+
+async def _print_reports(settings: AgentSettings, spec: ProbeSpec, *, once: bool) -> None:
+    import asyncio
+    import signal
+    import sys
+
+    import msgspec
+
+    from gpuherd.agent.printing import ONCE_INTERVAL_SECONDS, reports
+    from gpuherd.agent.watch import ProbeWatch
+
+    task = asyncio.current_task()
+    if task is not None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    watch = ProbeWatch(spec, deadline_seconds=settings.collect_deadline_seconds)
+    interval_seconds = ONCE_INTERVAL_SECONDS if once else settings.interval_seconds
+    count = 0
+    try:
+        async for report in reports(watch, interval_seconds):
+            count += 1
+            if once and count == 1:
+                continue  # rates, such as CPU use, need two looks
+            sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+            sys.stdout.buffer.flush()
+            if once:
+                return
+    except BrokenPipeError:
+        # The reader has gone; without this Python complains once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except asyncio.CancelledError:
+        return
+    finally:
+        await watch.stop()
