@@ -224,7 +224,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, unsigned 
     const struct metric *metric = counter == 0   ? &call.gpu->pcie_tx_bytes_per_second
                                   : counter == 1 ? &call.gpu->pcie_rx_bytes_per_second
                                                  : NULL;
-    return finish(metric == NULL ? NVML_ERROR_INVALID_ARGUMENT : read_u32(&call, metric, 1.0 / 1024, kb_per_s));
+    return finish(metric == NULL ? NVML_ERROR_INVALID_ARGUMENT : read_u32(&call, metric, 1.0 / 1000, kb_per_s));
 }
 
 static void read_field(const struct call *call, nvmlFieldValue_t *field)

@@ -469,14 +469,26 @@ static void latency_defaults(void *item)
 {
     ((struct latency *)item)->gpu = NAN;
 }
+static bool latency_check(struct reader *r, void *item)
+{
+    const struct latency *latency = item;
+    if (latency->gpu >= MAX_GPUS)
+        return fail(r, "\"gpu\" must be below %d", MAX_GPUS);
+    return latency->seconds >= 0 && latency->seconds <= 3600 ? true : fail(r, "\"seconds\" must be from 0 to 3600");
+}
 static const struct field latency_fields[] = {
     REQUIRED_KEY(latency, function, TEXT), KEY(latency, gpu, WHOLE), REQUIRED_KEY(latency, seconds, NUMBER)};
 static const struct list_kind latency_list_kind = {sizeof(struct latency), 1024, latency_fields,
-    LENGTH(latency_fields), latency_defaults, NULL};
+    LENGTH(latency_fields), latency_defaults, latency_check};
 
+static bool xid_check(struct reader *r, void *item)
+{
+    return ((struct xid *)item)->gpu >= MAX_GPUS ? fail(r, "\"gpu\" must be below %d", MAX_GPUS) : true;
+}
 static const struct field xid_fields[] = {
     REQUIRED_KEY(xid, gpu, WHOLE), REQUIRED_KEY(xid, at, NUMBER), REQUIRED_KEY(xid, xid, WHOLE)};
-static const struct list_kind xid_list_kind = {sizeof(struct xid), 65536, xid_fields, LENGTH(xid_fields), NULL, NULL};
+static const struct list_kind xid_list_kind = {sizeof(struct xid), 65536, xid_fields,
+    LENGTH(xid_fields), NULL, xid_check};
 
 #define TOP_LIST(key_, items, count, kind_) {.key = key_, .kind = LIST, .list = &kind_, \
     .offset = offsetof(struct scenario, items), .count_offset = offsetof(struct scenario, count)}

@@ -21,7 +21,7 @@ __all__ = ["scenario_from_smi_xml"]
 
 MAX_XML_BYTES = 16 * 1024 * 1024
 _MIB = 2**20
-_KIB = 2**10
+_KB = 1000
 
 _TEXTS = {
     "serial": "serial",
@@ -175,7 +175,7 @@ def _gpu(gpu: Element, index: int) -> dict[str, Any]:
         **{key: _switch(gpu, path) for key, path in _SWITCHES.items()},
         **{key: _word(gpu, path, known) for key, (path, known) in _WORDS.items()},
         **{key: _number(gpu, paths, _MIB) for key, paths in _MEMORY.items()},
-        **{key: _number(gpu, paths, _KIB) for key, paths in _PCIE_TRAFFIC.items()},
+        **{key: _number(gpu, paths, _KB) for key, paths in _PCIE_TRAFFIC.items()},
         **{key: _number(gpu, paths) for key, paths in _NUMBERS.items()},
         **{
             f"ecc_{kind}_{counter}": _ecc_errors(gpu, counter, kind)

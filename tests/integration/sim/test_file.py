@@ -163,6 +163,8 @@ WRONG: dict[str, Any] = {
     "fault with error 0": {"driver_version": "1.0", "faults": [{"function": "*", "effect": 0}]},
     "fault of GPU 64": {"driver_version": "1.0", "faults": [{"function": "*", "effect": 9, "gpu": 64}]},
     "latency without seconds": {"driver_version": "1.0", "latencies": [{"function": "*"}]},
+    "negative latency": {"driver_version": "1.0", "latencies": [{"function": "*", "seconds": -1}]},
+    "Xid of GPU 64": {"driver_version": "1.0", "xids": [{"gpu": 64, "at": 0, "xid": 79}]},
     "Xid without a time": {"driver_version": "1.0", "xids": [{"gpu": 0, "xid": 79}]},
 }
 
