@@ -1,0 +1,274 @@
+"""The nvidia-smi collector: which commands to run, and what to make of their failures."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from gpuherd.collect.commands import CommandFailed, LocalRunner, Runner
+from gpuherd.collect.meminfo import HostMemory, host_memory
+from gpuherd.collect.nvidia_smi.log import parse_listing, parse_log
+from gpuherd.collect.nvidia_smi.query import (
+    APP_FIELDS,
+    FIELDS,
+    App,
+    parse_apps,
+    parse_help,
+    parse_rows,
+    row_device,
+    supported_fields,
+)
+from gpuherd.collect.nvidia_smi.words import text_of
+from gpuherd.collect.reading import (
+    CollectorFailed,
+    CollectorUnavailable,
+    GpuReading,
+    Progress,
+    SeenUse,
+    no_progress,
+)
+from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.errors import Failed, Unavailable
+from gpuherd.model.reports import Problem
+
+__all__ = ["NvidiaSmiCollector"]
+
+PROGRAM = "nvidia-smi"
+FORMAT = "--format=csv,noheader,nounits"
+
+_BAD_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
+_LOST_GPU = re.compile(r"device handle for GPU\s?\d*:?\s*([0-9A-Fa-f:.]{7,16}): ([^\n.]{1,80})")
+_START_FAILURES = (
+    (
+        "version mismatch",
+        "driver_mismatch",
+        "driver/library version mismatch, the driver was upgraded under the running system: reboot or reload it",
+    ),
+    ("couldn't communicate", "no_driver", "the NVIDIA driver is not loaded: run 'modprobe nvidia'"),
+    ("driver not loaded", "no_driver", "the NVIDIA driver is not loaded: run 'modprobe nvidia'"),
+    (
+        "no devices were found",
+        "no_gpu",
+        "the NVIDIA driver runs but finds no GPU: check 'lspci | grep -i nvidia'",
+    ),
+    (
+        "insufficient permissions",
+        "no_permission",
+        "the files /dev/nvidia* may not be opened: allow them to the agent's user, service unit or container",
+    ),
+)
+
+
+class NvidiaSmiCollector:
+    """Reads GPUs with two cheap commands a read: one for the GPUs, one for the compute processes.
+
+    Known gaps against NVML: memory in whole MiB, no graphics processes, no SM share by process, no energy.
+    """
+
+    name = "nvidia_smi"
+
+    def __init__(
+        self,
+        progress: Progress = no_progress,
+        runner: Runner | None = None,
+        *,
+        deadline_seconds: float = 10.0,
+        host_memory: HostMemory = host_memory(),  # noqa: B008 - only makes a closure
+    ) -> None:
+        self._progress = progress
+        self._runner: Runner = runner or LocalRunner()
+        self._deadline_seconds = deadline_seconds
+        self._host_memory = host_memory
+        self._fields: list[str] = []
+        self._skipped: frozenset[int] = frozenset()
+        self._facts: tuple[DeviceFacts, ...] = ()
+        self._cuda_version: str | None = None
+
+    def open(self) -> None:
+        """Find out which fields this nvidia-smi knows, and that it works."""
+        try:
+            known = parse_help(self._run("--help-query-gpu"))
+        except Unavailable as error:
+            raise CollectorUnavailable(
+                "no_driver", f"{error}: install the NVIDIA driver's tools (nvidia-utils, nvidia-smi)"
+            ) from error
+        except Failed:
+            known = frozenset()
+        self._fields = supported_fields(known)
+        try:
+            self.read()
+        except (CollectorFailed, CommandFailed) as error:
+            code = error.code if isinstance(error, CollectorFailed) else "driver_failed"
+            raise CollectorUnavailable(code, str(error)) from error
+
+    def read(self) -> GpuReading:
+        """Read all GPUs."""
+        if not self._fields:
+            raise CollectorFailed("driver_failed", "the nvidia-smi collector is not open: open it first")
+        try:
+            reading = self._query()
+        except CommandFailed as error:
+            reading = self._after_failure(error)
+        except Unavailable as error:
+            raise CollectorFailed("no_driver", str(error)) from error
+        except CollectorFailed:
+            raise
+        except Failed as error:
+            raise CollectorFailed(
+                "driver_hung", f"{error}; the driver may hang: reboot if it stays so"
+            ) from error
+        if any(facts.is_partitioned for facts in reading.devices):
+            reading = self._log()
+        reading = self._with_host_memory(reading)
+        if reading.devices == self._facts:
+            return msgspec.structs.replace(reading, devices=self._facts)
+        self._facts = reading.devices
+        return reading
+
+    def skip(self, devices: frozenset[int]) -> None:
+        """Leave these GPUs out. The command still opens all of them: only NVML can avoid a single one."""
+        self._skipped = devices
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def _run(self, *arguments: str) -> bytes:
+        self._progress(-1, f"{PROGRAM} {arguments[0]}"[:60])
+        return self._runner.run([PROGRAM, *arguments], self._deadline_seconds)
+
+    def _query(self, *only: str) -> GpuReading:
+        rows = parse_rows(self._query_gpus(*only), self._fields)
+        if not rows:
+            raise CollectorFailed("driver_failed", "nvidia-smi --query-gpu printed nothing that can be read")
+        devices: list[DeviceFacts] = []
+        samples: list[DeviceSample] = []
+        problems: list[Problem] = []
+        for row in rows:
+            facts, sample, found = row_device(row)
+            if facts.index in self._skipped:
+                continue
+            devices.append(facts)
+            samples.append(sample)
+            problems += found
+        uses: list[SeenUse] = []
+        try:
+            apps = parse_apps(self._run(f"--query-compute-apps={','.join(APP_FIELDS)}", FORMAT, *only))
+            uses = _uses(apps, devices)
+        except CommandFailed as error:
+            problems.append(Problem(code="processes_failed", message=str(error)))
+        return GpuReading(
+            devices=tuple(devices),
+            samples=tuple(samples),
+            uses=tuple(uses),
+            problems=tuple(problems),
+            driver_version=text_of(rows[0].get("driver_version")),
+            cuda_version=self._cuda_version,
+        )
+
+    def _query_gpus(self, *only: str) -> bytes:
+        """Ask for all fields; one that this nvidia-smi does not know after all is replaced or dropped."""
+        for _ in range(2 * len(FIELDS)):
+            try:
+                return self._run(f"--query-gpu={','.join(self._fields)}", FORMAT, *only)
+            except CommandFailed as error:
+                bad = _BAD_FIELD.search((error.output + error.complaint).decode(errors="replace"))
+                if bad is None or bad[1] not in self._fields:
+                    raise
+                self._fields = _without(self._fields, bad[1])
+        raise CollectorFailed("driver_failed", "nvidia-smi knows none of the fields that it should")
+
+    def _after_failure(self, error: CommandFailed) -> GpuReading:
+        """A single lost GPU makes the whole command fail: ask for the others. Else look at the XML log."""
+        words = (error.output + b"\n" + error.complaint).decode(errors="replace")
+        for telling, code, message in _START_FAILURES:
+            if telling in words.lower():
+                raise CollectorFailed(code, message) from error
+        lost = _LOST_GPU.search(words)
+        if lost is not None:
+            return self._without_lost(lost[1], lost[2], error)
+        try:
+            return self._log()
+        except Failed as again:
+            raise CollectorFailed("driver_failed", str(error)) from again
+
+    def _without_lost(self, bus_id: str, reason: str, error: CommandFailed) -> GpuReading:
+        gpus = [facts for facts in self._facts if facts.kind == "gpu"]
+        lost = next((facts for facts in gpus if _same_address(facts.pci_bus_id, bus_id)), None)
+        others = [facts.uuid for facts in gpus if facts is not lost]
+        if not others:
+            raise CollectorFailed("gpu_lost", str(error)) from error
+        try:
+            reading = self._query(f"--id={','.join(others)}")
+        except Failed as again:
+            raise CollectorFailed("gpu_lost", str(error)) from again
+        facts = lost or DeviceFacts(
+            uuid=f"gpu-at-{bus_id.lower()}", index=len(gpus), name="NVIDIA GPU", pci_bus_id=bus_id
+        )
+        problem = Problem(
+            code="gpu_lost",
+            message=f"GPU {facts.index} at {bus_id} answers {reason}: reboot, and check its power and seating",
+            device_uuid=facts.uuid,
+            is_fault=True,
+        )
+        return _inserted(reading, facts, problem)
+
+    def _log(self) -> GpuReading:
+        reading = parse_log(self._run("-q", "-x"), parse_listing(self._run("-L")))
+        self._cuda_version = reading.cuda_version
+        return reading
+
+    def _with_host_memory(self, reading: GpuReading) -> GpuReading:
+        """A GPU without memory of its own works in the host's."""
+        if all(facts.memory_total_bytes is not None or facts.kind == "slice" for facts in reading.devices):
+            return reading
+        faulty = {problem.device_uuid for problem in reading.problems}
+        total, used = self._host_memory()
+        devices, samples = list(reading.devices), list(reading.samples)
+        for place, facts in enumerate(devices):
+            if facts.memory_total_bytes is None and facts.kind == "gpu" and facts.uuid not in faulty:
+                devices[place] = msgspec.structs.replace(facts, memory_total_bytes=total, memory_basis="host")
+                samples[place] = msgspec.structs.replace(samples[place], memory_used_bytes=used)
+        return msgspec.structs.replace(reading, devices=tuple(devices), samples=tuple(samples))
+
+
+def _without(fields: list[str], bad: str) -> list[str]:
+    others = next((names for names in FIELDS if bad in names), (bad,))
+    after = others[others.index(bad) + 1 :]
+    replaced = [after[0] if field == bad and after else field for field in fields]
+    return [field for field in replaced if field != bad]
+
+
+def _uses(apps: list[App], devices: list[DeviceFacts]) -> list[SeenUse]:
+    places = {facts.uuid: place for place, facts in enumerate(devices)}
+    uses: dict[tuple[int, int], SeenUse] = {}
+    for app in apps:
+        place = places.get(app.gpu_uuid)
+        if place is not None:
+            use = SeenUse(device=place, pid=app.pid, gpu_memory_bytes=app.memory_bytes)
+            uses.setdefault((place, app.pid), use)
+    return list(uses.values())
+
+
+def _same_address(one: str | None, other: str) -> bool:
+    """Compare PCI addresses whose domain is written with four or eight digits."""
+    return one is not None and one.lower()[-10:] == other.lower()[-10:]
+
+
+def _inserted(reading: GpuReading, facts: DeviceFacts, problem: Problem) -> GpuReading:
+    """Put a device that was not read at its place."""
+    place = next(
+        (at for at, other in enumerate(reading.devices) if other.kind == "gpu" and other.index > facts.index),
+        len(reading.devices),
+    )
+    uses = [
+        msgspec.structs.replace(use, device=use.device + 1) if use.device >= place else use
+        for use in reading.uses
+    ]
+    return msgspec.structs.replace(
+        reading,
+        devices=(*reading.devices[:place], facts, *reading.devices[place:]),
+        samples=(*reading.samples[:place], DeviceSample(), *reading.samples[place:]),
+        uses=tuple(uses),
+        problems=(*reading.problems, problem),
+    )

@@ -1,0 +1,76 @@
+"""What nvidia-smi prints in place of a value: not available, or an error."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ["Fault", "fault_of", "is_failure", "number_of", "text_of"]
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_FAILURES = (
+    "err!",
+    "unknown error",
+    "gpu is lost",
+    "gpu requires reset",
+    "reset required",
+    "gpu access blocked",
+)
+_NOTHING = frozenset(
+    {"", "-", "n/a", "none", "not supported", "not found", "not active", "unknown", "disabled"}
+)
+
+
+class Fault(NamedTuple):
+    """A state in which the device as a whole must not be used."""
+
+    code: str
+    remedy: str
+
+
+_LOST = Fault(
+    "gpu_lost", "it has fallen off the bus; reboot, and check its power and seating if it comes back"
+)
+_RESET = Fault("reset_required", "stop its processes and run 'nvidia-smi --gpu-reset', or reboot")
+
+
+def _bare(word: str) -> str:
+    return word.strip().strip("[]").strip().lower()
+
+
+def fault_of(word: str) -> Fault | None:
+    """Recognise words that condemn the whole device."""
+    bare = _bare(word)
+    if "is lost" in bare:
+        return _LOST
+    return _RESET if "reset" in bare and "requir" in bare else None
+
+
+def is_failure(word: str) -> bool:
+    """Whether the driver failed to answer, as opposed to having no such value."""
+    return _bare(word).startswith(_FAILURES)
+
+
+def text_of(word: str | None) -> str | None:
+    """Give a text, or ``None`` for "[N/A]", "[Not Supported]", "-", "ERR!", "[Unknown Error]" and alike."""
+    if word is None:
+        return None
+    word = word.strip()
+    is_bracketed = word.startswith("[") and word.endswith("]")
+    if is_bracketed or is_failure(word) or _bare(word) in _NOTHING:
+        return None
+    return word
+
+
+def number_of(word: str | None) -> float | None:
+    """Give a number, with or without its unit behind it; a hexadecimal mask too."""
+    text = text_of(word)
+    if text is None:
+        return None
+    if text.lower().startswith("0x"):
+        try:
+            return int(text, 16)
+        except ValueError:
+            return None
+    found = _NUMBER.match(text)
+    return float(found[0]) if found else None
