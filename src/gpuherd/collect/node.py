@@ -13,7 +13,14 @@ import msgspec
 
 from gpuherd.collect.host import HostCollector
 from gpuherd.collect.processes import CommandLines, ProcessLookup
-from gpuherd.collect.reading import CollectorFailed, CollectorUnavailable, GpuCollector, GpuReading, SeenUse
+from gpuherd.collect.reading import (
+    CollectorFailed,
+    CollectorUnavailable,
+    GpuCollector,
+    GpuReading,
+    HostReader,
+    SeenUse,
+)
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.hosts import HostFacts
@@ -44,7 +51,7 @@ class NodeCollector:
         agent_version: str | None = None,
         trust_pids: bool | None = None,
         processes: ProcessLookup | None = None,
-        host: HostCollector | None = None,
+        host: HostReader | None = None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -52,7 +59,7 @@ class NodeCollector:
         self._processes = processes or ProcessLookup(
             command_lines=command_lines, trust_pids=trust_pids, monotonic=monotonic
         )
-        self._host = host or HostCollector(agent_version=agent_version, monotonic=monotonic)
+        self._host: HostReader = host or HostCollector(agent_version=agent_version, monotonic=monotonic)
         self._clock = clock
         self._monotonic = monotonic
         self._open: GpuCollector | None = None

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.errors import Failed, Unavailable
+from gpuherd.model.hosts import HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessSample, UseKind
 from gpuherd.model.reports import Problem
 
@@ -16,6 +17,7 @@ __all__ = [
     "CollectorUnavailable",
     "GpuCollector",
     "GpuReading",
+    "HostReader",
     "Progress",
     "SeenUse",
     "no_progress",
@@ -97,3 +99,19 @@ class GpuCollector(Protocol):
 
     def close(self) -> None:
         """Let go of everything; may be called at any time, also twice."""
+
+
+class HostReader(Protocol):
+    """A way to read the machine around the GPUs."""
+
+    def facts(self) -> HostFacts:
+        """Say what the machine is; the same object as long as nothing changed."""
+
+    def sample(self) -> HostSample:
+        """Say what the machine does now."""
+
+    def disks_used_bytes(self) -> tuple[int | None, ...]:
+        """Say how full the disks of the facts are, in their order."""
+
+    def close(self) -> None:
+        """Let go of everything."""

@@ -159,14 +159,14 @@ class _Herd:
     def cards(self, model: Model, count: int) -> tuple[SimulatedGpu, ...]:
         """Fill a node the way people do: one large job, several small ones, something forgotten, something free."""
         style = self._chance.random()
-        if style < 0.35:
+        if style < 0.25:
             return self._one_job(model, count)
         cards = []
         for index in range(count):
             draw = self._chance.random()
-            if draw < 0.30:
+            if draw < 0.34:
                 cards.append(self.card(model, index))
-            elif draw < 0.42:
+            elif draw < 0.46:
                 held = self.process(
                     self.user(), self._chance.choice(HELD), self._share(model, 0.3), 30, busy=False
                 )
@@ -308,7 +308,7 @@ def _spoil(herd: _Herd, drawn: list[DemoNode], names: list[tuple[str, Model, int
         put(a100, (herd.sliced(A100, 0), herd.sliced(A100, 1), *herd.cards(A100, 6)))
     l40s = first.get(L40S)
     if l40s is not None:
-        put(l40s, herd.cards(L40S, 4), Fault(function="nvmlDevice*", gpu=2, effect=15))
+        put(l40s, herd.cards(L40S, 4), Fault(function="nvmlDevice*", gpu=2, effect=15, active_from=6))
     rtx = last.get(RTX4090)
     if rtx is not None:
         put(rtx, herd.cards(RTX4090, 4), Fault(function="nvmlDevice*", effect="hang", active_from=12))

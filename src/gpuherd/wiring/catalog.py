@@ -1,0 +1,34 @@
+"""The plug-ins by name: the only place that knows them. Targets are imported when they are used, never before."""
+
+from __future__ import annotations
+
+from gpuherd import __version__
+from gpuherd.agent.settings import AgentSettings
+from gpuherd.agent.spec import CollectorSpec, ProbeSpec
+from gpuherd.model.errors import Misconfigured
+
+__all__ = ["COLLECTORS", "probe_spec"]
+
+COLLECTORS = {
+    "nvml": "gpuherd.collect.nvml:NvmlCollector",
+    "nvidia_smi": "gpuherd.collect.nvidia_smi:NvidiaSmiCollector",
+}
+"""Ways to read GPUs, as named in ``agent.collectors``."""
+NODE = "gpuherd.collect.node:NodeCollector"
+
+
+def probe_spec(settings: AgentSettings) -> ProbeSpec:
+    """Say what an agent's probe runs; ``Misconfigured`` for a collector that does not exist."""
+    specs = []
+    for name in settings.collectors:
+        if name not in COLLECTORS:
+            raise Misconfigured(
+                f'agent.collectors: there is no collector "{name}"; known are {", ".join(COLLECTORS)}'
+            )
+        options = {"pcie_throughput": True} if name == "nvml" and settings.pcie_throughput else {}
+        specs.append(CollectorSpec(name=name, target=COLLECTORS[name], options=options))
+    return ProbeSpec(
+        node=NODE,
+        node_options={"command_lines": settings.command_lines, "agent_version": __version__},
+        collectors=tuple(specs),
+    )

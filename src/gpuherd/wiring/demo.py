@@ -1,0 +1,87 @@
+"""``gpuherd demo``: a real hub and a simulated herd that pushes to it like real nodes do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+
+from gpuherd.agent.loop import Agent
+from gpuherd.agent.settings import AgentSettings
+from gpuherd.agent.spec import ProbeSpec
+from gpuherd.agent.watch import ProbeWatch
+from gpuherd.api.hub import Hub
+from gpuherd.api.settings import HubSettings
+from gpuherd.fleet.settings import AvailabilitySettings
+from gpuherd.wiring.companion import keep_running
+from gpuherd.wiring.demo_herd import DemoNode, demo_herd
+from gpuherd.wiring.simulated_node import SimulatedNode
+from gpuherd.wiring.up import run_beside, stop_signals, write_secret
+
+__all__ = ["demo"]
+
+DEMO_AVAILABILITY = AvailabilitySettings(idle_window_seconds=30, offline_after_seconds=20)
+"""Shorter than in life, so that held and offline show within the first minute."""
+SEED = 7
+
+
+class HerdOrder(Struct, frozen=True, kw_only=True):
+    """What the herd's process is told, in a file: which herd, and where the hub is."""
+
+    nodes: int
+    epoch: float
+    hub_url: str
+
+
+async def demo(
+    nodes: int, listen: str, base_path: str, tell: Callable[[str], None], state_dir: Path | None = None
+) -> None:
+    """Run until told to stop; without a state folder nothing is left behind."""
+    stop = stop_signals()
+    with tempfile.TemporaryDirectory(prefix="gpuherd-demo-") as scratch:
+        settings = HubSettings(
+            state_dir=state_dir or Path(scratch) / "hub", listen=listen, base_path=base_path
+        )
+        async with Hub(settings, DEMO_AVAILABILITY) as hub:
+            epoch = time.time()
+            folder = Path(scratch) / "herd"
+            for node in demo_herd(nodes, seed=SEED, epoch=epoch):
+                enrolled = await hub.admit(node.name)
+                write_secret(folder / node.name / "credential", enrolled.credential)
+            order = HerdOrder(nodes=nodes, epoch=epoch, hub_url=hub.url)
+            (folder / "order.json").write_bytes(msgspec.json.encode(order))
+            tell(f"gpuherd demo, {nodes} simulated nodes: {hub.url}   (Ctrl+C stops it)")
+            await run_beside(hub, stop, keep_running("the herd", ["-m", "gpuherd.wiring.demo", str(folder)]))
+
+
+async def play(folder: Path) -> None:
+    """Be the herd: one agent per node, all in this process."""
+    order = msgspec.json.decode((folder / "order.json").read_bytes(), type=HerdOrder)
+    stop = stop_signals()
+    herd = demo_herd(order.nodes, seed=SEED, epoch=order.epoch)
+    await asyncio.gather(*(_play_node(node, folder / node.name, order.hub_url, stop) for node in herd))
+
+
+async def _play_node(node: DemoNode, state_dir: Path, hub_url: str, stop: asyncio.Event) -> None:
+    simulated = SimulatedNode(node.scenario, reports=node.reports)
+    settings = AgentSettings(hub_url=hub_url, spool_max_bytes=0)
+    agent = Agent(
+        settings,
+        ProbeSpec(node="", collectors=()),
+        state_dir=state_dir,
+        watch=cast("ProbeWatch", simulated),
+    )
+    await agent.run(stop if node.reports is None else simulated.is_spent)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    asyncio.run(play(Path(sys.argv[1])))

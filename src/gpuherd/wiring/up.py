@@ -1,0 +1,72 @@
+"""``gpuherd up``: hub, page and agent of one machine, with nothing to set up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpuherd.api.hub import Hub
+from gpuherd.model.errors import Misconfigured
+from gpuherd.wiring.companion import keep_running
+from gpuherd.wiring.config import Config
+
+__all__ = ["stop_signals", "up", "write_secret"]
+
+
+def stop_signals() -> asyncio.Event:
+    """Give an event that SIGTERM and SIGINT set."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def write_secret(file: Path, secret: str) -> None:
+    """Write a file that only this user can read, whole or not at all; ``Misconfigured`` if that is impossible."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = file.with_name(f".{file.name}.new")
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+            handle.write(secret + "\n")
+        fresh.replace(file)
+    except OSError as error:
+        raise Misconfigured(f"cannot write {file}: {error.strerror}; choose another --state-dir") from error
+
+
+async def run_beside(hub: Hub, stop: asyncio.Event, *companions: Coroutine[Any, Any, None]) -> None:
+    """Serve until ``stop``, with processes beside the hub."""
+    tasks = [asyncio.ensure_future(companion) for companion in companions]
+    try:
+        await hub.run_until(stop)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def up(config: Config, tell: Callable[[str], None], config_arguments: Sequence[str] = ()) -> None:
+    """Run until told to stop. This machine is enrolled by itself; its credential is renewed at each start."""
+    stop = stop_signals()
+    agent_dir = config.hub.state_dir / "agent"
+    async with Hub(config.hub, config.availability) as hub:
+        enrolled = await hub.admit(config.agent.node_name or socket.gethostname())
+        write_secret(agent_dir / "credential", enrolled.credential)
+        tell(f"gpuherd is up: {hub.url}   (Ctrl+C stops it)")
+        arguments = [
+            "-m",
+            "gpuherd",
+            "agent",
+            *config_arguments,
+            "--hub",
+            hub.url,
+            "--state-dir",
+            str(agent_dir),
+        ]
+        await run_beside(hub, stop, keep_running("the agent", arguments))
