@@ -131,3 +131,5 @@ class WebServer:
                 await self._serving
         except TimeoutError:
             log.warning("the web server did not stop in time")
+        # Its threads end a moment later; one that meets an interpreter already shutting down prints a crash report.
+        await asyncio.sleep(0.1)

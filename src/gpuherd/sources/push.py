@@ -7,6 +7,7 @@ are acknowledged only when they are saved (``acknowledge``), so that a node keep
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
@@ -98,7 +99,6 @@ class Link:
         self.ending: Notice | None = None
         self.reading: asyncio.Task[object] | None = None
         self.is_done = asyncio.Event()
-        self.is_abandoned = False
 
 
 class NodeLinks:
@@ -111,7 +111,6 @@ class NodeLinks:
         self._links: dict[str, Link] = {}
         self._saved: dict[str, Mapping[str, int]] = {}
         self._replacements: dict[str, list[float]] = {}
-        self._goodbyes: set[asyncio.Task[None]] = set()
         self.replaced = 0
         self.refused: Counter[str] = Counter()
 
@@ -143,13 +142,15 @@ class NodeLinks:
         try:
             await self._read(link)
         except asyncio.CancelledError:
-            # Our own doing when a link is ended whose other side does not answer; anyone else's goes through.
-            if not link.is_abandoned or reading is None or reading.uncancel() > 0:
+            # Our own doing when a link is ended (see _end); anyone else's goes through.
+            if link.ending is None or reading is None or reading.uncancel() > 0:
                 raise
         finally:
-            link.is_done.set()
             if self._links.get(node_id) is link:
                 del self._links[node_id]
+        if link.ending is not None:
+            await self._say_goodbye(link, link.ending)
+        link.is_done.set()
 
     async def _read(self, link: Link) -> None:
         channel, decode = link.channel, self._decode
@@ -178,7 +179,7 @@ class NodeLinks:
                     is_final=link.run is None or bad_frames >= MAX_BAD_FRAMES or refusal.code in FINAL_CODES,
                 )
                 if notice.is_final:
-                    await self._say_goodbye(link, notice)
+                    link.ending = notice
                 else:
                     await channel.send(encode(notice))
 
@@ -236,33 +237,27 @@ class NodeLinks:
 
     async def close_all(self) -> None:
         """Say goodbye to every node: the hub is stopping and they should connect again."""
-        for link in list(self._links.values()):
-            self._end(link, None)
-        if self._goodbyes:
-            await asyncio.wait(self._goodbyes)
+        links = list(self._links.values())
+        for link in links:
+            self._end(link, _STOPPING)
+        await asyncio.gather(*(link.is_done.wait() for link in links))
 
-    def _end(self, link: Link, notice: Notice | None) -> None:
-        """Close a link without waiting for it: its other side may be dead, or slow on purpose."""
+    def _end(self, link: Link, notice: Notice) -> None:
+        """End a link without waiting for it: its other side may be dead, or slow on purpose.
+
+        Whoever reads the link closes it: a server may not be able to close what is being read.
+        """
         if link.ending is None:
-            link.ending = notice or _STOPPING
-            goodbye = asyncio.get_running_loop().create_task(self._say_goodbye(link, notice))
-            self._goodbyes.add(goodbye)
-            goodbye.add_done_callback(self._goodbyes.discard)
-
-    async def _say_goodbye(self, link: Link, notice: Notice | None) -> None:
-        link.ending = ending = notice or _STOPPING
-        is_reading = link.reading is asyncio.current_task()
-        try:
-            async with asyncio.timeout(GOODBYE_SECONDS):
-                if notice is not None:
-                    await link.channel.send(encode(notice))
-                await link.channel.close(1001 if notice is None else 4000, ending.code)
-                if not is_reading:
-                    await link.is_done.wait()
-        except TimeoutError:
-            link.is_abandoned = True
-            if link.reading is not None and not is_reading:
+            link.ending = notice
+            if link.reading is not None:
                 link.reading.cancel()
+
+    async def _say_goodbye(self, link: Link, notice: Notice) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                if notice is not _STOPPING:
+                    await link.channel.send(encode(notice))
+                await link.channel.close(1001 if notice is _STOPPING else 4000, notice.code)
 
     def _note_replacement(self, node_id: str) -> None:
         self.replaced += 1

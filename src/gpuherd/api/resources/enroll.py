@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from litestar import Request, post
+from litestar.params import JSONBody
 from msgspec import Meta, Struct
 
 from gpuherd.api.services import Services
@@ -32,7 +33,7 @@ def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
     @post("/enroll", operation_id="enroll", summary="Become a node", status_code=201)
-    async def enroll(data: EnrolmentRequest, request: Request[Any, Any, Any]) -> EnrolmentResult:
+    async def enroll(data: JSONBody[EnrolmentRequest], request: Request[Any, Any, Any]) -> EnrolmentResult:
         """Exchange a join token for a credential of this node's own.
 
         403: the token is unknown, spent or expired. 409: the name is taken. 429: too many failed attempts.

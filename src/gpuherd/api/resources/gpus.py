@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from litestar import get
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 
 from gpuherd.api.services import Services
 from gpuherd.fleet.views import DeviceState, DeviceView
@@ -20,11 +20,13 @@ def handlers(services: Services) -> list[Any]:
     async def list_gpus(
         states: Annotated[
             list[DeviceState] | None,
-            Parameter(query="state", description="Only devices in this state; may be repeated."),
+            QueryParameter(name="state", description="Only devices in this state; may be repeated."),
         ] = None,
         nodes: Annotated[
             list[str] | None,
-            Parameter(query="node", description="Only devices of the node with this id; may be repeated."),
+            QueryParameter(
+                name="node", description="Only devices of the node with this id; may be repeated."
+            ),
         ] = None,
     ) -> list[DeviceView]:
         """Every GPU and slice with its availability, numbers and processes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from litestar import get
-from litestar.params import Parameter
+from litestar.params import PathParameter
 
 from gpuherd.api.errors import HttpError
 from gpuherd.api.services import Services
@@ -23,7 +23,7 @@ def handlers(services: Services) -> list[Any]:
         return services.fleet_view().nodes
 
     @get("/nodes/{node_id:str}", operation_id="getNode", summary="One node")
-    async def get_node(node_id: Annotated[str, Parameter(description="The node's id.")]) -> NodeView:
+    async def get_node(node_id: Annotated[str, PathParameter(description="The node's id.")]) -> NodeView:
         """One node with its devices and processes."""
         node = services.node_view(node_id)
         if node is None:

@@ -7,6 +7,7 @@ from typing import Any
 from litestar import Request, post
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
+from litestar.params import JSONBody
 from msgspec import Struct
 
 from gpuherd.api.services import Services
@@ -35,7 +36,7 @@ def handlers(services: Services) -> list[Any]:
         status_code=202,
         guards=[check_credential],
     )
-    async def post_report(data: Report, request: Request[Any, Any, Any]) -> ReportReceipt:
+    async def post_report(data: JSONBody[Report], request: Request[Any, Any, Any]) -> ReportReceipt:
         """Take a report of the node whose credential is in ``Authorization: Bearer``.
 
         The report never says whose it is: a node speaks only for itself. Repeating a report is harmless.
