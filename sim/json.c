@@ -181,7 +181,7 @@ static struct json *parse_number(struct parser *p, struct json *node)
     copy[length] = '\0';
     /* The host program may have set a locale with a decimal comma. */
     node->number = strtod_l(copy, NULL, p->c_locale);
-    if (node->number > 1e300 || node->number < -1e300)
+    if (node->number > 1e18 || node->number < -1e18)
         return fail(p, "number out of range");
     node->kind = JSON_NUMBER;
     p->at = at;

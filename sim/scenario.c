@@ -49,7 +49,7 @@ static void leave(struct reader *r, size_t length)
 
 /* --- objects by table ----------------------------------------------------------------------------- */
 
-enum field_kind { TEXT, NUMBER, WHOLE, TRISTATE, METRIC, LIST, EFFECT, IGNORED };
+enum field_kind { TEXT, NUMBER, SECONDS, WHOLE, TRISTATE, METRIC, LIST, EFFECT, IGNORED };
 
 struct list_kind;
 struct field {
@@ -106,6 +106,11 @@ static bool read_field(struct reader *r, const struct json *value, const struct 
     case NUMBER:
         if (value->kind != JSON_NUMBER)
             return fail(r, "expected a number");
+        *(double *)slot = value->number;
+        return true;
+    case SECONDS:
+        if (value->kind != JSON_NUMBER || fabs(value->number) > 1e11)
+            return fail(r, "expected seconds, up to 1e11 either way");
         *(double *)slot = value->number;
         return true;
     case WHOLE:
@@ -285,8 +290,8 @@ static bool read_wave(struct reader *r, const struct json *object, struct metric
                               .minimum = -HUGE_VAL, .maximum = HUGE_VAL};
     if (!read_object(r, object, wave->fields, wave->count, metric))
         return false;
-    if (!(metric->period > 0) || metric->repeat < 0)
-        return fail(r, "\"period\" and \"repeat\" must be above zero");
+    if (metric->period < 1e-6 || (metric->repeat != 0 && metric->repeat < 1e-6))
+        return fail(r, "\"period\" and \"repeat\" must be at least 1e-6");
     if (wave->kind == WAVE_STEPS)
         return read_steps(r, member_of(object, "steps"), metric);
     if (wave->kind == WAVE_SUM)
@@ -346,7 +351,7 @@ static const struct field process_fields[] = {
     KEY(process, sm_percent, METRIC), KEY(process, memory_percent, METRIC),
     KEY(process, encoder_percent, METRIC), KEY(process, decoder_percent, METRIC),
     KEY(process, gpu_instance, WHOLE), KEY(process, compute_instance, WHOLE),
-    KEY(process, from, NUMBER), KEY(process, until, NUMBER),
+    KEY(process, from, SECONDS), KEY(process, until, SECONDS),
     UNREAD_KEY("user"), UNREAD_KEY("command"), UNREAD_KEY("started_at"), UNREAD_KEY("age_seconds"),
     UNREAD_KEY("host_cpu_percent"), UNREAD_KEY("host_memory_bytes"), UNREAD_KEY("container"),
     UNREAD_KEY("job"),
@@ -460,8 +465,8 @@ static bool fault_check(struct reader *r, void *item)
     return ((struct fault *)item)->gpu >= MAX_GPUS ? fail(r, "\"gpu\" must be below %d", MAX_GPUS) : true;
 }
 static const struct field fault_fields[] = {
-    REQUIRED_KEY(fault, function, TEXT), KEY(fault, gpu, WHOLE), KEY(fault, from, NUMBER),
-    KEY(fault, until, NUMBER), {.key = "effect", .kind = EFFECT, .required = true}};
+    REQUIRED_KEY(fault, function, TEXT), KEY(fault, gpu, WHOLE), KEY(fault, from, SECONDS),
+    KEY(fault, until, SECONDS), {.key = "effect", .kind = EFFECT, .required = true}};
 static const struct list_kind fault_list_kind = {sizeof(struct fault), 1024, fault_fields, LENGTH(fault_fields),
     fault_defaults, fault_check};
 
@@ -486,7 +491,7 @@ static bool xid_check(struct reader *r, void *item)
     return ((struct xid *)item)->gpu >= MAX_GPUS ? fail(r, "\"gpu\" must be below %d", MAX_GPUS) : true;
 }
 static const struct field xid_fields[] = {
-    REQUIRED_KEY(xid, gpu, WHOLE), REQUIRED_KEY(xid, at, NUMBER), REQUIRED_KEY(xid, xid, WHOLE)};
+    REQUIRED_KEY(xid, gpu, WHOLE), REQUIRED_KEY(xid, at, SECONDS), REQUIRED_KEY(xid, xid, WHOLE)};
 static const struct list_kind xid_list_kind = {sizeof(struct xid), 65536, xid_fields,
     LENGTH(xid_fields), NULL, xid_check};
 
@@ -495,7 +500,7 @@ static const struct list_kind xid_list_kind = {sizeof(struct xid), 65536, xid_fi
 static const struct field scenario_fields[] = {
     UNREAD_KEY("description"), UNREAD_KEY("host"),
     REQUIRED_KEY(scenario, driver_version, TEXT), KEY(scenario, cuda_version, TEXT),
-    KEY(scenario, nvml_version, TEXT), KEY(scenario, epoch, NUMBER), KEY(scenario, frozen_time, NUMBER),
+    KEY(scenario, nvml_version, TEXT), KEY(scenario, epoch, SECONDS), KEY(scenario, frozen_time, SECONDS),
     TOP_LIST("gpus", gpus, gpu_count, gpu_list_kind), TOP_LIST("faults", faults, fault_count, fault_list_kind),
     TOP_LIST("latencies", latencies, latency_count, latency_list_kind),
     TOP_LIST("xids", xids, xid_count, xid_list_kind),

@@ -125,6 +125,9 @@ _ECC_PARTS = {
 # Multiprocessors of a slice to its compute slices on A100 and H100: the recording does not name the profile.
 _COMPUTE_SLICES = {14: 1, 28: 2, 42: 3, 56: 4, 98: 7, 16: 1, 32: 2, 46: 3, 60: 3, 64: 4, 132: 7}
 _PROCESS_TYPES = {"C": "compute", "M+C": "compute", "G": "graphics", "C+G": "compute+graphics"}
+_NOTHING = re.compile(
+    r"|-|N/A|None|Not Found|Not Supported|ERR!|Unknown Error|\[.*\]|Requested functionality .*"
+)
 _NUMBER = re.compile(r"P?(\d+(?:\.\d+)?)\s*[A-Za-z%/]*")
 
 
@@ -239,7 +242,7 @@ def _ecc_errors(gpu: Element, counter: str, kind: str) -> float | None:
 def _text(parent: Element, path: str) -> str | None:
     """The text at ``path``, or ``None`` when it says that there is nothing to say."""
     text = (parent.findtext(path) or "").strip()
-    return None if text in {"", "N/A", "[N/A]", "None", "[Not Supported]", "Not Found"} else text
+    return None if _NOTHING.fullmatch(text) else text
 
 
 def _number(parent: Element, paths: tuple[str, ...], times: int = 1) -> float | None:

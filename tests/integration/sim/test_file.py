@@ -140,6 +140,10 @@ WRONG: dict[str, Any] = {
     "incomplete wave": gpu_with(power_watts={"wave": "sine", "mean": 1, "amplitude": 1}),
     "unknown wave key": gpu_with(power_watts={"wave": "ramp", "per_second": 1, "faster": 1}),
     "zero period": gpu_with(power_watts={"wave": "noise", "mean": 1, "amplitude": 1, "period": 0}),
+    "tiny period": gpu_with(power_watts={"wave": "noise", "mean": 1, "amplitude": 1, "period": 1e-9}),
+    "tiny repeat": gpu_with(power_watts={"wave": "steps", "steps": [[0, 1]], "repeat": 1e-9}),
+    "huge metric": gpu_with(power_watts=1e19),
+    "time far away": {"driver_version": "1.0", "frozen_time": 1e12},
     "null phase": gpu_with(
         power_watts={"wave": "sine", "mean": 1, "amplitude": 1, "period": 1, "phase": None}
     ),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from gpuherd.collect.scenario.waves import Metric, Number
+from gpuherd.collect.scenario.waves import Metric
 from gpuherd.model.hosts import HostFacts
 
 __all__ = [
@@ -26,7 +26,7 @@ MAX_SLICES = 64
 
 Text = Annotated[str, Meta(max_length=4096)]
 Whole = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-Seconds = Annotated[float, Meta(ge=-1e300, le=1e300)]
+Seconds = Annotated[float, Meta(ge=-1e11, le=1e11)]
 GpuIndex = Annotated[int, Meta(ge=0, lt=MAX_GPUS)]
 
 
@@ -230,8 +230,8 @@ class Scenario(_Part, frozen=True, kw_only=True):
     description: Text | None = None
     cuda_version: Annotated[str, Meta(pattern=r"^\d+\.\d+$")] | None = None
     nvml_version: Annotated[str, Meta(max_length=79)] | None = None
-    epoch: Number | None = None
-    frozen_time: Number | None = None
+    epoch: Seconds | None = None
+    frozen_time: Seconds | None = None
     host: SimulatedHost | None = None
     gpus: Annotated[tuple[SimulatedGpu, ...], Meta(max_length=MAX_GPUS)] = ()
     faults: Annotated[tuple[Fault, ...], Meta(max_length=1024)] = ()

@@ -27,8 +27,9 @@ __all__ = [
 
 _MASK = 2**64 - 1
 
-Number = Annotated[int, Meta(ge=-(2**53), le=2**53)] | Annotated[float, Meta(ge=-1e300, le=1e300)]
-Period = Annotated[float, Meta(gt=0, le=1e300)]
+# Bounds keep every sum and quotient finite.
+Number = Annotated[int, Meta(ge=-(10**18), le=10**18)] | Annotated[float, Meta(ge=-1e18, le=1e18)]
+Period = Annotated[float, Meta(ge=1e-6, le=1e18)]
 
 
 class Wave(
@@ -108,9 +109,11 @@ class Steps(Wave, frozen=True, kw_only=True, tag="steps"):
     """The last value whose time has come; starts over every ``repeat`` seconds if that is above zero."""
 
     steps: Annotated[tuple[tuple[Number, Number | None], ...], Meta(min_length=1)]
-    repeat: Annotated[float, Meta(ge=0, le=1e300)] = 0.0
+    repeat: Annotated[float, Meta(ge=0, le=1e18)] = 0.0
 
     def __post_init__(self) -> None:
+        if 0 < self.repeat < 1e-6:
+            raise ValueError("`repeat` must be 0 or at least 1e-6")
         times = [time for time, _ in self.steps]
         if times != sorted(times):
             raise ValueError("`steps` must be in the order of time")
