@@ -1,4 +1,4 @@
-/* A scenario file as structs. README.md describes the format; src/gpuherd/collect/scenario.py is its twin. */
+/* A scenario file as structs. README.md describes the format; src/gpuherd/collect/scenario/cards.py is its twin. */
 #ifndef GPUHERD_SIM_SCENARIO_H
 #define GPUHERD_SIM_SCENARIO_H
 

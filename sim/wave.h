@@ -1,6 +1,6 @@
 /* What a metric is worth at a moment: nothing (not supported), a constant, or a waveform.
  *
- * src/gpuherd/collect/scenario.py evaluates the same formulas; the parity test compares the two. */
+ * src/gpuherd/collect/scenario/waves.py evaluates the same formulas; the parity test compares the two. */
 #ifndef GPUHERD_SIM_WAVE_H
 #define GPUHERD_SIM_WAVE_H
 

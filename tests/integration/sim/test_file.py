@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sim.build import SCENARIOS, BuildError, build_library
+from sim.build import COMPILER, SCENARIOS, BuildError, build_library
 
 from gpuherd.collect.scenario import Scenario, SimulatedGpu, load_scenario, parse_scenario
 from gpuherd.model.errors import Misconfigured
 
-from .conftest import TIMEOUT_SECONDS, StageFor
+from .conftest import REPOSITORY, TIMEOUT_SECONDS, StageFor
 
 INIT = """
 import pynvml
@@ -182,6 +182,32 @@ def test_both_readers_refuse_a_wrong_file(stage: StageFor, name: str) -> None:
     assert str(play.scenario) in done.stderr  # says which file, and below: where in it
     with pytest.raises(Misconfigured, match=r"scenario\.json: .+"):
         load_scenario(play.scenario)
+
+
+def test_the_c_reader_survives_damaged_files(library: Path, tmp_path: Path) -> None:
+    """Under AddressSanitizer and UndefinedBehaviorSanitizer, which abort at the first false step."""
+    assert library.exists()  # skips without a compiler
+    program = tmp_path / "mutate_scenarios"
+    sources = [REPOSITORY / "sim" / name for name in ("arena.c", "json.c", "wave.c", "scenario.c")]
+    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    harness = Path(__file__).with_name("mutate_scenarios.c")
+    built = subprocess.run(
+        [COMPILER, *flags, "-I", str(REPOSITORY / "sim"), "-o", str(program), harness, *sources, "-lm"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if built.returncode != 0 and "asan" in built.stderr:
+        pytest.skip("gcc's sanitizers are not installed (Debian: apt install libgcc-12-dev)")
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run(
+        [program, "7", "300", *sorted(SCENARIOS.glob("*.json"))],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "survived\n"), done.stderr
 
 
 def test_the_c_reader_names_the_key(stage: StageFor) -> None:
