@@ -1,0 +1,119 @@
+"""Marker, ticks, backoff, hub address and log limiter."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+
+from gpuherd.agent.address import HubAddress
+from gpuherd.agent.backoff import Backoff
+from gpuherd.agent.marker import Marker, Position
+from gpuherd.agent.said import SaidOnce
+from gpuherd.agent.ticks import Ticks
+from gpuherd.model.errors import Misconfigured
+
+
+def test_the_marker_is_shared() -> None:
+    ours = Marker.create()
+    theirs = Marker(os.dup(ours.fd))
+    assert ours.position == Position("", 0, "")
+    theirs.progress_of("nvml")(3, "nvmlDeviceGetTemperature")
+    assert ours.position == Position("nvml", 3, "nvmlDeviceGetTemperature")
+    assert ours.count == 1
+    theirs.note("a name of more than twenty-four letters", -1, "ü" * 100)
+    assert ours.position.device == -1
+    assert len(ours.position.call) <= 60
+    ours.close()
+    theirs.close()
+
+
+def test_ticks_keep_their_beat_and_never_catch_up() -> None:
+    now = [100.0]
+    ticks = Ticks(1.0, monotonic=lambda: now[0])
+    waits = []
+    for work_seconds in (0.25, 0.0, 0.9, 5.5, 0.25):
+        now[0] += work_seconds
+        waits.append(ticks.wait_seconds())
+        now[0] += waits[-1]
+    assert now[0] == 110.0, "5.5 s of work skipped five beats"
+    assert waits == pytest.approx([0.75, 1.0, 0.1, 0.5, 0.75])
+
+
+def test_backoff_doubles_its_bound_and_starts_over() -> None:
+    bounds = []
+
+    def uniform(_: float, high: float) -> float:
+        bounds.append(high)
+        return high
+
+    backoff = Backoff(uniform=uniform)
+    waits = [backoff.next_seconds() for _ in range(8)]
+    assert waits == bounds == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert backoff.slow_seconds() == 120
+    backoff.reset()
+    assert backoff.next_seconds() == 1
+    assert Backoff(uniform=lambda low, _: low).next_seconds() == 0.1, "never at once"
+
+
+def test_addresses_are_made_from_one_url() -> None:
+    address = HubAddress.parse("https://gpus.example.org/base/")
+    assert address.agent_url == "wss://gpus.example.org:443/base/api/v1/agent"
+    assert address.enroll_path == "/base/api/v1/enroll"
+    assert address.url == "https://gpus.example.org:443/base"
+    assert HubAddress.parse("http://[::1]:9400").agent_url == "ws://[::1]:9400/api/v1/agent"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_exposed"),
+    [
+        ("https://gpus.example.org", False),
+        ("http://localhost:1", False),
+        ("http://127.8.8.8", False),
+        ("http://[::1]", False),
+        ("http://gpus.example.org", True),
+        ("http://10.0.0.1", True),
+    ],
+)
+def test_plain_http_off_this_machine_is_noticed(url: str, is_exposed: bool) -> None:
+    assert HubAddress.parse(url).is_exposed is is_exposed
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "gpus.example.org",
+        "ftp://x",
+        "http://",
+        "http://h:99999",
+        "http://h/?a=b",
+        "http://h/#x",
+        "http://[::1",
+    ],
+)
+def test_bad_addresses_name_the_key_and_a_good_example(url: str) -> None:
+    with pytest.raises(Misconfigured, match=r"agent\.hub_url"):
+        HubAddress.parse(url)
+
+
+def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
+    with pytest.raises(Misconfigured) as caught:
+        HubAddress.parse("https://user:hunter2@gpus.example.org")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_same_sentence_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    said = SaidOnce(logging.getLogger("test"), monotonic=lambda: now[0])
+    with caplog.at_level(logging.WARNING):
+        for _ in range(50):
+            said.say(logging.WARNING, "the hub is away")
+        said.say(logging.WARNING, "something else")
+        now[0] = 301.0
+        said.say(logging.WARNING, "the hub is away")
+    assert caplog.messages == ["the hub is away", "something else", "the hub is away (and 49 times before)"]
+    for number in range(1000):
+        said.say(logging.DEBUG, str(number))
+    assert len(said._said) <= 64
