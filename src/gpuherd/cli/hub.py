@@ -62,15 +62,10 @@ def run(context: click.Context, listen: str | None, base_path: str | None, publi
 
 
 async def _run(config: Config) -> None:
-    import asyncio
-    import signal
-
     from gpuherd.api.hub import Hub
+    from gpuherd.wiring.up import stop_signals
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_signals()
     async with Hub(config.hub, config.availability) as hub:
         click.echo(f"gpuherd hub: {hub.url}")
         await hub.run_until(stop)

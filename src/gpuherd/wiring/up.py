@@ -19,11 +19,15 @@ __all__ = ["stop_signals", "up", "write_secret"]
 
 
 def stop_signals() -> asyncio.Event:
-    """Give an event that SIGTERM and SIGINT set."""
+    """Give an event that SIGTERM and SIGINT set.
+
+    Not by ``loop.add_signal_handler``: that writes the signal into the pipe that wakes the loop, and under heavy load
+    from other threads the pipe can be full and the signal lost.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
     return stop
 
 
