@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-fast check format bench generate screenshots provision clean
+.PHONY: help run demo test test-fast check format bench generate provision clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

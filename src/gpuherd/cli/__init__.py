@@ -30,15 +30,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        try:
-            command: click.Command = import_module(_COMMANDS[cmd_name][0]).command
-        except ModuleNotFoundError as error:
-            if error.name is not None and error.name.startswith("gpuherd"):
-                raise
-            raise click.ClickException(
-                f"'gpuherd {cmd_name}' needs the Python package {error.name}; "
-                "install the hub's parts with: pip install 'gpuherd[hub]'"
-            ) from error
+        command: click.Command = import_module(_COMMANDS[cmd_name][0]).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -58,6 +50,12 @@ def main() -> None:
         _group(prog_name="gpuherd")
     except GpuherdError as error:
         click.echo(f"gpuherd: {error}", err=True)
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("gpuherd"):
+            raise
+        remedy = "install the hub's parts with: pip install 'gpuherd[hub]'"
+        click.echo(f"gpuherd: this command needs the Python package {error.name}; {remedy}", err=True)
         sys.exit(1)
 
 

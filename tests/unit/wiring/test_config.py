@@ -1,0 +1,69 @@
+"""A bad configuration is refused with file, line, key and remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuherd.model.errors import Misconfigured
+from gpuherd.wiring.config import load, read_config
+
+
+def test_no_file_at_all_is_good() -> None:
+    config = read_config("", "nothing")
+    assert config.hub.listen == "127.0.0.1:8470"
+    assert config.agent.collectors == ("nvml", "nvidia_smi")
+
+
+def test_the_command_line_wins_and_none_does_not() -> None:
+    text = '[hub]\nlisten = "127.0.0.1:1"\nbase_path = "/a/"\n'
+    config = read_config(text, "f", {"hub": {"listen": "127.0.0.1:2", "base_path": None}})
+    assert (config.hub.listen, config.hub.base_path) == ("127.0.0.1:2", "/a/")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[hub]\n\nlistn = "x"', 'f.toml:3: hub.listn: unknown key; did you mean "listen"?'),
+        ("[hbu]\n", 'f.toml:1: hbu: unknown key; did you mean "hub"?'),
+        ("[hub]\nzzz = 1", "f.toml:2: hub.zzz: unknown key; known here: state_dir, listen,"),
+        (
+            '[availability]\nbusy_memory = "x"',
+            "f.toml:2: availability.busy_memory: expected `float`, got `str`",
+        ),
+        ("[availability]\nbusy_memory = 1.5", "f.toml:2: availability.busy_memory: expected `float` <= 1.0"),
+        ('[agent]\ncommand_lines = "all"', "f.toml:2: agent.command_lines: invalid enum value 'all'"),
+        ('[hub]\nallowed_hosts = ["a", 3]', "f.toml:2: hub.allowed_hosts[1]: expected `str`, got `int`"),
+        ("hub = 3", "f.toml:1: hub: expected `object`, got `int`"),
+        ("[hub", "f.toml: is not valid TOML"),
+        (
+            '[hub]\nlisten = "0.0.0.0:80"',
+            'f.toml: hub.listen: "0.0.0.0:80" can be reached from other machines',
+        ),
+        ('[hub]\nlisten = "here"', 'f.toml: hub.listen: "here" is no IP address with a port'),
+        ('[hub]\nbase_path = "gpus"', 'f.toml: hub.base_path: "gpus" is no plain absolute path'),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(text: str, complaint: str) -> None:
+    with pytest.raises(Misconfigured) as error:
+        read_config(text, "f.toml")
+    assert str(error.value).startswith(complaint)
+
+
+def test_public_read_allows_to_listen_everywhere() -> None:
+    assert read_config('[hub]\nlisten = "0.0.0.0:80"\npublic = "read"', "f").hub.address.port == 80
+
+
+def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="there is no such file"):
+        load(tmp_path / "missing.toml")
+    (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(Misconfigured, match=r"is not UTF-8 text \(byte 5\)"):
+        load(tmp_path / "latin.toml")
+    with pytest.raises(Misconfigured, match="cannot be read"):
+        load(tmp_path)
+
+
+def test_paths_may_start_at_home() -> None:
+    assert read_config('[hub]\nstate_dir = "~/herd"', "f").hub.state_dir == Path.home() / "herd"
