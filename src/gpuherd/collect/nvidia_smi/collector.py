@@ -38,7 +38,8 @@ PROGRAM = "nvidia-smi"
 FORMAT = "--format=csv,noheader,nounits"
 
 _BAD_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
-_LOST_GPU = re.compile(r"device handle for GPU\s?\d*:?\s*([0-9A-Fa-f:.]{7,16}): ([^\n.]{1,80})")
+_ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
+_LOST_GPU = re.compile(rf"device handle for GPU[^\n]{{0,8}}?({_ADDRESS}): ([^\n.]{{1,80}})")
 _START_FAILURES = (
     (
         "version mismatch",
