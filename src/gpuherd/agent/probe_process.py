@@ -15,9 +15,8 @@ from typing import Literal
 
 import msgspec
 
+from gpuherd.agent.channel import Channel
 from gpuherd.agent.exchange import (
-    LENGTH,
-    MAX_MESSAGE_BYTES,
     FromProbe,
     Orders,
     Read,
@@ -72,8 +71,8 @@ class Probe:
         self._kill_group = kill_group
         self._marker = Marker.create()
         ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        self._socket = ours
+        self._channel = Channel(ours)
+        self._is_started = False
         try:
             # -P: the working directory is not a place to import from; its own session: signals meant for the agent
             # do not reach the probe, and the probe's own children are ended with it.
@@ -92,12 +91,11 @@ class Probe:
                 start_new_session=True,
             )
         except OSError:
-            ours.close()
+            self._channel.close()
             self._marker.close()
             raise
         finally:
             theirs.close()
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._orders = orders
 
     @property
@@ -111,7 +109,7 @@ class Probe:
         Raises ``ProbeLost`` when a call stood still for the deadline or the child died, ``Failed`` when the child
         is well but nothing could be read, ``Misconfigured`` when its orders cannot be carried out.
         """
-        if self._streams is None:
+        if not self._is_started:
             await self._start()
         answer = await self._exchange(prefixed(Read(problems)), deadline_seconds)
         if isinstance(answer, Trouble):
@@ -121,47 +119,32 @@ class Probe:
         return answer
 
     async def _start(self) -> None:
-        # The default limit of a stream is 64 KiB; readexactly is not bound by it, it only sets when reading pauses.
-        self._streams = await asyncio.open_connection(sock=self._socket, limit=1 << 20)
         answer = await self._exchange(prefixed(self._orders), START_SECONDS)
         if isinstance(answer, Trouble):
             raise Misconfigured(answer.message)
         if not isinstance(answer, Started):
             raise Failed("the probe answered out of turn")
+        self._is_started = True
 
     async def _exchange(self, message: bytes, deadline_seconds: float) -> FromProbe:
-        if self._streams is None:
-            raise RuntimeError("the probe was not started")
-        reader, writer = self._streams
-        receiving = asyncio.ensure_future(_receive(reader))
+        answer = self._channel.expect()
+        patience = Patience(self._marker, answer, deadline_seconds)
         try:
-            writer.write(message)
-            await self._wait_while_moving(receiving, deadline_seconds)
-            return _decoder.decode(receiving.result())
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            await self._channel.send(message)
+            return _decoder.decode(await answer)
+        except ConnectionError as error:
+            answer.cancel()
             raise await self._death() from error
         except msgspec.DecodeError as error:
             raise Failed(
                 f"a collector made a report that breaks the model: {clean(str(error), 300)}"
             ) from error
         finally:
-            receiving.cancel()
-
-    async def _wait_while_moving(self, receiving: asyncio.Future[bytes], deadline_seconds: float) -> None:
-        started = moved = time.monotonic()
-        count = self._marker.count
-        while True:
-            done, _ = await asyncio.wait({receiving}, timeout=deadline_seconds / 4)
-            if done:
-                return
-            now = time.monotonic()
-            if self._marker.count != count:
-                count, moved = self._marker.count, now
-            if now - moved >= deadline_seconds or now - started >= deadline_seconds * SLOW_FACTOR:
-                position = self._marker.position
-                raise ProbeLost("hung", position, f"no answer for {now - moved:.1f} s in {position.call}")
+            patience.end()
 
     async def _death(self) -> ProbeLost:
+        # What the child had started is ended before its number is given back: the number names the group.
+        self.kill()
         await self.gone(1.0)
         code = self._process.returncode
         position = self._marker.position
@@ -180,14 +163,13 @@ class Probe:
 
     def hang_up(self) -> None:
         """Close the channel: a healthy child ends by itself."""
-        if self._streams is not None:
-            self._streams[1].close()
-        else:
-            self._socket.close()
+        self._channel.close()
 
     def kill(self) -> None:
         """Send SIGKILL to the child and everything it started."""
-        self._kill_group(self.pid, signal.SIGKILL)
+        # Once the child is reaped and its group empty, the number may be another process's.
+        if self._process.returncode is None or _group_lives(self.pid):
+            self._kill_group(self.pid, signal.SIGKILL)
 
     async def gone(self, patience_seconds: float) -> bool:
         """Wait for the child and its own children to be gone; ``False`` if they are still there."""
@@ -210,11 +192,33 @@ class Probe:
             self._marker.close()
 
 
-async def _receive(reader: asyncio.StreamReader) -> bytes:
-    (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-    if length > MAX_MESSAGE_BYTES:
-        raise Failed(f"the probe announced a message of {length} bytes")
-    return await reader.readexactly(length)
+class Patience:
+    """Fails an awaited answer with ``ProbeLost`` when the probe stands still for the deadline."""
+
+    def __init__(self, marker: Marker, answer: asyncio.Future[bytes], deadline_seconds: float) -> None:
+        self._marker = marker
+        self._answer = answer
+        self._deadline_seconds = deadline_seconds
+        self._loop = answer.get_loop()
+        self._started = self._moved = self._loop.time()
+        self._count = marker.count
+        self._timer = self._loop.call_later(deadline_seconds / 4, self._look)
+
+    def end(self) -> None:
+        """The answer is there, or no longer wanted."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if self._marker.count != self._count:
+            self._count, self._moved = self._marker.count, now
+        is_stuck = now - self._moved >= self._deadline_seconds
+        if not is_stuck and now - self._started < self._deadline_seconds * SLOW_FACTOR:
+            self._timer = self._loop.call_later(self._deadline_seconds / 4, self._look)
+        elif not self._answer.done():
+            position = self._marker.position
+            waited = f"no answer for {now - self._started:.1f} s in {position.call}"
+            self._answer.set_exception(ProbeLost("hung", position, waited))
 
 
 def _group_lives(group: int) -> bool:
