@@ -1,7 +1,8 @@
-"""A few bytes of shared memory in which the probe notes what it is asking the driver right now.
+"""A piece of shared memory in which the probe notes what it is asking the driver right now.
 
-When the probe stands still or dies the parent reads there which GPU and which call it was. Written before every
-driver call, so it has to be cheap: one dictionary look-up and one copy of 96 bytes.
+When the probe stands still or dies the parent reads there which GPU and which call it was. The note is made before
+every driver call, well over a hundred times a sample, so it has to be cheap: each (GPU, call) is written out once
+into a table, and from then on the note is one 64-bit cell, a counter and the number of the entry.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ from gpuherd.collect.reading import Progress
 
 __all__ = ["Marker", "Position"]
 
-_RECORD = struct.Struct("<i24s60sxxxxxxxx")
-_COUNTER_AT = _RECORD.size
-_SIZE = _RECORD.size + 8
+_ENTRY = struct.Struct("<i16s44s")
+_ENTRIES = 2048
+_TABLE_AT = 64
+_SIZE = _TABLE_AT + _ENTRIES * _ENTRY.size
+_STEP = 1 << 16
+_NUMBER = _STEP - 1
+_SPARE = 0
+"""The entry for notes that no longer fit the table; written anew each time."""
 
 
 class Position(Struct, frozen=True):
@@ -30,14 +36,14 @@ class Position(Struct, frozen=True):
 
 
 class Marker:
-    """The shared note. ``fd`` is handed to the probe; both sides map it."""
+    """The shared note. ``fd`` is handed to the probe; both sides map it, only the probe writes."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._map = mmap.mmap(fd, _SIZE)
         self._view = memoryview(self._map)
-        self._counter = self._view[_COUNTER_AT:].cast("Q")
-        self._known: dict[tuple[str, int, str], bytes] = {}
+        self._cell = self._view[:8].cast("Q")
+        self._numbers: dict[tuple[str, int, str], int] = {}
 
     @classmethod
     def create(cls) -> Marker:
@@ -48,39 +54,56 @@ class Marker:
 
     def close(self) -> None:
         """Unmap and close; further use is an error."""
-        self._counter.release()
+        self._cell.release()
         self._view.release()
         self._map.close()
         os.close(self.fd)
 
     def note(self, collector: str, device: int, call: str) -> None:
         """Write where the probe is."""
-        key = (collector, device, call)
-        record = self._known.get(key)
-        if record is None:
-            record = _RECORD.pack(device, collector.encode()[:24], call.encode()[:60])
-            if len(self._known) < 4096:
-                self._known[key] = record
-        self._view[:_COUNTER_AT] = record
-        self._counter[0] += 1
+        self.progress_of(collector)(device, call)
 
     def progress_of(self, collector: str) -> Progress:
         """Make the callback that a collector tells its calls to."""
+        cell = self._cell
+        numbers: dict[tuple[int, str], int] = {}
+        step = 0
 
         def progress(device: int, call: str) -> None:
-            self.note(collector, device, call)
+            nonlocal step
+            number = numbers.get((device, call))
+            if number is None:
+                number = self._number_of(collector, device, call)
+                if number != _SPARE:
+                    numbers[device, call] = number
+            step += _STEP
+            cell[0] = step | number
 
         return progress
 
+    def _number_of(self, collector: str, device: int, call: str) -> int:
+        key = (collector, device, call)
+        number = self._numbers.get(key)
+        if number is None:
+            number = len(self._numbers) + 1
+            if number < _ENTRIES:
+                self._numbers[key] = number
+            else:
+                number = _SPARE
+            entry = (device, collector.encode()[:16], call.encode()[:44])
+            _ENTRY.pack_into(self._view, _TABLE_AT + number * _ENTRY.size, *entry)
+        return number
+
     @property
-    def count(self) -> int:
-        """How many notes were written; while it moves the probe is slow, not stuck."""
-        return int(self._counter[0])
+    def beat(self) -> int:
+        """A number that changes with every note; while it does the probe is slow, not stuck."""
+        return int(self._cell[0])
 
     @property
     def position(self) -> Position:
-        """Read the note; only sure to be whole while the writer stands still."""
-        device, collector, call = _RECORD.unpack(self._view[:_COUNTER_AT])
+        """Read the note; only sure to be right while the writer stands still."""
+        number = min(int(self._cell[0]) & _NUMBER, _ENTRIES - 1)
+        device, collector, call = _ENTRY.unpack_from(self._view, _TABLE_AT + number * _ENTRY.size)
         return Position(_text(collector), device, _text(call))
 
 

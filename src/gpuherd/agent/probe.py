@@ -46,10 +46,9 @@ class WatchedCollector:
 
     def __init__(self, spec: CollectorSpec, marker: Marker, skipped: frozenset[int]) -> None:
         self.name = spec.name
-        self._marker = marker
-        self._collector: GpuCollector = _made(
-            spec.target, progress=marker.progress_of(spec.name), **spec.options
-        )
+        self._note = marker.progress_of(spec.name)
+        self._note_host = marker.progress_of("")
+        self._collector: GpuCollector = _made(spec.target, progress=self._note, **spec.options)
         if skipped:
             self._collector.skip(skipped)
 
@@ -74,11 +73,11 @@ class WatchedCollector:
 
     @contextmanager
     def _at_work(self, call: str) -> Iterator[None]:
-        self._marker.note(self.name, -1, call)
+        self._note(-1, call)
         try:
             yield
         finally:
-            self._marker.note("", -1, "host")
+            self._note_host(-1, "host")
 
 
 class Channel:
@@ -117,7 +116,7 @@ class Session:
     def __init__(self, orders: Orders, marker: Marker) -> None:
         self._orders = orders
         self._problems = orders.problems
-        self._marker = marker
+        self._note_host = marker.progress_of("")
         self._facts: NodeFacts | None = None
         self._table: ProcessTable | None = None
         skipped: dict[str, set[int]] = {}
@@ -133,9 +132,9 @@ class Session:
         """Make one reading."""
         if request.problems is not None:
             self._problems = request.problems
-        self._marker.note("", -1, "host")
+        self._note_host(-1, "host")
         report = self._node.read()
-        self._marker.note("", -1, "idle")
+        self._note_host(-1, "idle")
         report = with_kept(report, self._orders.kept, self._orders.remembered, self._problems)
         if (mismatch := report.mismatch()) is not None:
             return Trouble(message=f"the report does not fit together: {mismatch}")

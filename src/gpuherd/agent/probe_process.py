@@ -201,7 +201,7 @@ class Patience:
         self._deadline_seconds = deadline_seconds
         self._loop = answer.get_loop()
         self._started = self._moved = self._loop.time()
-        self._count = marker.count
+        self._beat = marker.beat
         self._timer = self._loop.call_later(deadline_seconds / 4, self._look)
 
     def end(self) -> None:
@@ -210,8 +210,8 @@ class Patience:
 
     def _look(self) -> None:
         now = self._loop.time()
-        if self._marker.count != self._count:
-            self._count, self._moved = self._marker.count, now
+        if self._marker.beat != self._beat:
+            self._beat, self._moved = self._marker.beat, now
         is_stuck = now - self._moved >= self._deadline_seconds
         if not is_stuck and now - self._started < self._deadline_seconds * SLOW_FACTOR:
             self._timer = self._loop.call_later(self._deadline_seconds / 4, self._look)

@@ -21,10 +21,19 @@ def test_the_marker_is_shared() -> None:
     assert ours.position == Position("", 0, "")
     theirs.progress_of("nvml")(3, "nvmlDeviceGetTemperature")
     assert ours.position == Position("nvml", 3, "nvmlDeviceGetTemperature")
-    assert ours.count == 1
     theirs.note("a name of more than twenty-four letters", -1, "ü" * 100)
     assert ours.position.device == -1
-    assert len(ours.position.call) <= 60
+    assert ours.position.call.startswith("ü" * 20)
+    progress = theirs.progress_of("nvml")
+    for device in range(3000):  # more than the table holds
+        progress(device, "nvmlDeviceGetFanSpeed")
+        assert ours.position == Position("nvml", device, "nvmlDeviceGetFanSpeed")
+    beats = set()
+    for _ in range(5):
+        progress(7, "nvmlDeviceGetFanSpeed")
+        assert ours.position == Position("nvml", 7, "nvmlDeviceGetFanSpeed")
+        beats.add(ours.beat)
+    assert len(beats) == 5, "the same call again is still a move"
     ours.close()
     theirs.close()
 
