@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http
 from collections.abc import Callable
+from ssl import SSLContext
 from typing import Any, Self
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -32,8 +33,9 @@ class TestHub:
 
     __test__ = False
 
-    def __init__(self) -> None:
+    def __init__(self, tls: SSLContext | None = None) -> None:
         self.port = 0
+        self._tls = tls
         self.hellos: list[Hello] = []
         self.arrived: list[tuple[str, Numbered]] = []  # (boot id, frame), repetitions included
         self.kept: dict[str, dict[int, Numbered]] = {}
@@ -50,7 +52,7 @@ class TestHub:
     @property
     def url(self) -> str:
         """The hub's address for agents."""
-        return f"http://127.0.0.1:{self.port}/base"
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}/base"
 
     async def start(self) -> None:
         """Listen, on the same port as before."""
@@ -61,6 +63,7 @@ class TestHub:
             subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
             process_request=self._check,
             compression=None,
+            ssl=self._tls,
         )
         self.port = next(iter(self._server.sockets)).getsockname()[1]
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from gpuherd import __version__
 from gpuherd.agent.address import HubAddress
+from gpuherd.agent.tls import tls_context
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.text import clean
 
@@ -85,6 +86,8 @@ class Credentials:
 
     def check(self) -> None:
         """See that there is a credential or a join token; ``Misconfigured`` says how to get one."""
+        if self._address.is_secure:
+            tls_context(self._tls_ca_file)
         if self._has_credential():
             read_secret(str(self._credential_file), "credential")
         elif self._join_token_file is not None:
@@ -134,9 +137,7 @@ class Credentials:
         address = self._address
         try:
             if address.is_secure:
-                import ssl  # noqa: PLC0415 - an agent of an http hub does without its memory
-
-                context = ssl.create_default_context(cafile=self._tls_ca_file)
+                context = tls_context(self._tls_ca_file)
                 connection: http.client.HTTPConnection = http.client.HTTPSConnection(
                     address.host, address.port, timeout=TIMEOUT_SECONDS, context=context
                 )

@@ -15,6 +15,7 @@ from gpuherd.agent.backoff import Backoff
 from gpuherd.agent.enrol import HOW_TO_ENROL, Credentials
 from gpuherd.agent.outbox import CurrentRun, Outbox, Run
 from gpuherd.agent.said import SaidOnce
+from gpuherd.agent.tls import tls_context
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.text import clean
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
@@ -103,10 +104,8 @@ class Link:
 
         credential = await asyncio.to_thread(self._credentials.get)
         options: dict[str, Any] = {}
-        if self._address.is_secure and self._tls_ca_file is not None:
-            import ssl  # noqa: PLC0415 - an agent of an http hub does without its memory
-
-            options["ssl"] = ssl.create_default_context(cafile=self._tls_ca_file)
+        if self._address.is_secure:
+            options["ssl"] = tls_context(self._tls_ca_file)
         try:
             async with connect(
                 self._address.agent_url,

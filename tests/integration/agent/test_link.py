@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
+import ssl
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +19,7 @@ from gpuherd.agent.backoff import Backoff
 from gpuherd.agent.loop import Agent
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
+from gpuherd.model.errors import Misconfigured
 from gpuherd.wire.frames import FactsFrame, Notice, SampleFrame, TableFrame
 from support.agent_hub import TestHub, until
 
@@ -277,6 +281,51 @@ def test_the_hub_sets_the_pace_within_bounds(spec: ProbeSpec, state_dir: Path) -
                 assert agent.outbox.current.facts.interval_seconds == 0.1, "the shortest there is"
 
     asyncio.run(main())
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1, signed by itself, with its key in the same file."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed: no certificate can be made")
+    folder = tmp_path_factory.mktemp("tls")
+    making = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=hub"
+    subprocess.run(
+        [*making.split(), "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+def test_an_https_hub_is_verified(
+    spec: ProbeSpec, state_dir: Path, certificate: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+        async with TestHub(tls) as hub:
+            async with running(spec, hub, state_dir):
+                await until(lambda: "agent.tls_ca_file" in caplog.text, "the way to trust the hub")
+                assert hub.authorizations == [], "the credential is not shown to a stranger"
+            async with running(spec, hub, state_dir, tls_ca_file=str(certificate / "cert.pem")):
+                await until(lambda: len(hub.samples()) >= 3, "samples over TLS")
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_bad_certificate_file_stops_the_start(
+    spec: ProbeSpec, state_dir: Path, tmp_path: Path, content: str | None
+) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    settings = AgentSettings(hub_url="https://gpus.example.org", tls_ca_file=str(file))
+    with pytest.raises(Misconfigured, match=r"agent\.tls_ca_file"):
+        Agent(settings, spec, state_dir=state_dir)
 
 
 def test_nothing_is_left_running(spec: ProbeSpec, state_dir: Path) -> None:
