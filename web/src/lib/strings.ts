@@ -58,13 +58,13 @@ export const strings = {
     notConnected: "Not connected to the hub",
     noNodes: "No nodes yet",
     noNodesHint:
-      "A node is a machine that runs the gpuherd agent. On the hub, make a join token; on each GPU machine, start the agent with it:",
+      "A node is a machine that runs the gpuherd agent. Make a join token on the hub, put it into a file on the GPU machine, and start the agent there:",
     tryDemo: "Or look at a simulated herd first:",
   },
 
   commands: {
-    token: "gpuherd token",
-    agent: (hub: string): string => `gpuherd agent --hub ${hub} --token TOKEN`,
+    token: "gpuherd hub token create",
+    agent: (hub: string): string => `gpuherd agent --hub ${hub} --join-token-file token.txt`,
     demo: "make demo",
   },
 

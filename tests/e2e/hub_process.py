@@ -1,0 +1,149 @@
+"""A real hub as a process of its own, and nodes that report to it over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gpuherd.model.reports import Report
+
+START_SECONDS = 60.0
+_GPUHERD = [sys.executable, "-c", "from gpuherd.cli import main; main()"]
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def ask(url: str, body: bytes | None = None, **headers: str) -> Any:
+    """GET, or POST if there is a body; gives the JSON answer."""
+    request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json", **headers})  # noqa: S310 - only ever the hub under test
+    with _opener.open(request, timeout=10) as answer:
+        return json.loads(answer.read())
+
+
+class _Process:
+    """A command of gpuherd that serves the page at ``url``."""
+
+    def __init__(self, url: str, arguments: list[str], log: Path) -> None:
+        self.url = url
+        self._arguments = arguments
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*_GPUHERD, *self._arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                ask(f"{self.url}api/v1/health")
+            except (urllib.error.URLError, ConnectionError):
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    self.stop()
+                    raise AssertionError(f"gpuherd did not start: {self._log.read_text()}") from None
+                time.sleep(0.05)
+            else:
+                return
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal: freeze it, let it go on, kill it."""
+        assert self._process is not None
+        os.kill(self._process.pid, number)
+        if number is signal.SIGKILL:
+            self._process.wait(timeout=10)
+
+    def stop(self) -> None:
+        """End it, politely first."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGCONT)
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(timeout=10)
+
+
+class HubProcess(_Process):
+    """``gpuherd hub run`` on a port that stays the same over restarts."""
+
+    def __init__(self, folder: Path, base_path: str = "/") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        listen = f"127.0.0.1:{free_port()}"
+        self._hub = ["hub", "--state-dir", str(folder / "state")]
+        super().__init__(
+            f"http://{listen}{base_path}",
+            [*self._hub, "run", "--listen", listen, "--base-path", base_path],
+            folder / "hub.log",
+        )
+
+    def join(self, name: str) -> Node:
+        """Enrol a node the way a real one does: with a join token."""
+        made = subprocess.run(
+            [*_GPUHERD, *self._hub, "token", "create"], capture_output=True, text=True, timeout=60, check=True
+        )
+        body = json.dumps({"token": made.stdout.strip(), "hostname": "machine", "name": name}).encode()
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                joined = ask(f"{self.url}api/v1/enroll", body)
+                break
+            except urllib.error.HTTPError as error:
+                # The running hub looks for new tokens about once a second.
+                if error.code != 403 or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+        return Node(self.url, joined["node_id"], joined["credential"])
+
+    def remove(self, name: str) -> None:
+        """Remove a node the way an administrator does."""
+        nodes = ask(f"{self.url}api/v1/fleet")["nodes"]
+        (node_id,) = (node["id"] for node in nodes if node["name"] == name)
+        subprocess.run([*_GPUHERD, *self._hub, "node", "remove", node_id], timeout=60, check=True)
+
+
+class DemoProcess(_Process):
+    """``gpuherd demo``."""
+
+    def __init__(self, folder: Path, nodes: int, base_path: str = "/") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        listen = f"127.0.0.1:{free_port()}"
+        super().__init__(
+            f"http://{listen}{base_path}",
+            ["demo", "--nodes", str(nodes), "--listen", listen, "--base-path", base_path],
+            folder / "demo.log",
+        )
+
+
+class Node:
+    """An enrolled node."""
+
+    def __init__(self, hub_url: str, node_id: str, credential: str) -> None:
+        self.id = node_id
+        self._address = f"{hub_url}api/v1/reports"
+        self._credential = credential
+
+    def report(self, report: Report) -> None:
+        """Tell the hub how things are."""
+        ask(self._address, msgspec.json.encode(report), Authorization=f"Bearer {self._credential}")

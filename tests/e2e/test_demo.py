@@ -1,0 +1,133 @@
+"""The demo herd as its first viewer sees it: under a base path, in both themes, on a desk and on a phone."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.conftest import AXE, Complaints
+from e2e.hub_process import DemoProcess, HubProcess
+
+SOON = 20_000
+PHONE = {"width": 390, "height": 844}
+
+
+def _open(page: Page, demo: DemoProcess) -> None:
+    page.goto(demo.url)
+    expect(page.locator("section[data-node]")).to_have_count(24, timeout=SOON)
+    expect(page.locator('section[data-state="live"]').nth(20)).to_be_attached(timeout=SOON)
+
+
+def test_the_herd_is_there_and_lives(page: Page, demo: DemoProcess) -> None:
+    _open(page, demo)
+    for state in ("free", "busy", "fault"):
+        expect(page.locator(f'li[data-state="{state}"] .figure')).not_to_have_text("0", timeout=SOON)
+    page.get_by_role("button", name="h100-02").click()
+    bars = page.locator('section[aria-label="h100-02"]').get_by_role("meter", name="Utilisation of GPU")
+    expect(bars.first).to_be_attached()
+    before = bars.evaluate_all("bars => bars.map(bar => bar.getAttribute('aria-valuenow')).join()")
+    page.wait_for_function(
+        """before => [...document.querySelectorAll('section[aria-label="h100-02"] [role=meter]')]
+            .filter(bar => bar.getAttribute('aria-label').startsWith('Utilisation'))
+            .map(bar => bar.getAttribute('aria-valuenow')).join() !== before""",
+        arg=before,
+        timeout=SOON,
+    )
+    expect(page.locator('section[aria-label="h100-02"] [data-pid]').first).to_be_visible()
+
+
+def test_slices_are_rows_of_their_own(page: Page, demo: DemoProcess) -> None:
+    _open(page, demo)
+    page.get_by_role("button", name="a100-01").click()
+    section = page.locator('section[aria-label="a100-01"]')
+    expect(section.get_by_text("split into slices").first).to_be_visible()
+    expect(section.get_by_text("1g.10gb").first).to_be_visible()
+
+
+def test_everything_comes_from_below_the_base_path_and_keeps_the_policy(
+    page: Page, demo: DemoProcess
+) -> None:
+    addresses: list[str] = []
+    page.on("request", lambda request: addresses.append(request.url))
+    page.add_init_script(
+        "window.breaches = []; addEventListener('securitypolicyviolation', e => breaches.push(e.violatedDirective))"
+    )
+    response = page.goto(demo.url)
+    assert response is not None
+    policy = response.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    expect(page.locator("section[data-node]")).to_have_count(24, timeout=SOON)
+    page.get_by_role("button", name="Expand all").click()
+    expect(page.get_by_role("meter").first).to_be_visible()
+    origin = urlsplit(demo.url)
+    for address in addresses:
+        parts = urlsplit(address)
+        assert (parts.scheme, parts.netloc) == (origin.scheme, origin.netloc), address
+        assert parts.path.startswith("/gpus/"), address
+    assert f"{demo.url}api/v1/stream" in addresses
+    assert page.evaluate("window.breaches") == []
+
+
+def _violations(page: Page) -> list[str]:
+    """Run axe on what is shown; gives its serious findings as lines."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: cd web && npm ci")
+    page.evaluate(AXE.read_text())
+    found: dict[str, Any] = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    assert len(found["passes"]) > 10
+    return [
+        f"{violation['id']}: {node['html'][:160]} {node['failureSummary']}"
+        for violation in found["violations"]
+        if violation["impact"] in ("moderate", "serious", "critical")
+        for node in violation["nodes"][:3]
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["desk", "phone"])
+def test_everyone_can_read_it(page: Page, demo: DemoProcess, theme: Any, size: str) -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    if size == "phone":
+        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    _open(page, demo)
+    assert _violations(page) == []
+    # One node of each kind: the slices, a lost GPU, a hung driver, a silent node, a full one.
+    for name in ("a100-01", "l40s-01", "rtx-04", "v100-01", "h100-01"):
+        page.get_by_role("button", name=name).click()
+    expect(page.locator("[data-pid]").first).to_be_attached()
+    assert _violations(page) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everyone_can_read_the_empty_page(page: Page, hub: HubProcess, theme: Any) -> None:
+    page.emulate_media(color_scheme=theme)
+    page.goto(hub.url)
+    expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible(timeout=SOON)
+    assert _violations(page) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everyone_can_read_old_data(
+    page: Page, demo: DemoProcess, complaints: Complaints, theme: Any
+) -> None:
+    complaints.may_lose_connection = True
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    _open(page, demo)
+    page.get_by_role("button", name="h100-01").click()
+    page.route("**/api/v1/stream", lambda route: route.abort())
+    page.evaluate("() => { const now = Date.now; Date.now = () => now() + 3_600_000; }")
+    expect(page.get_by_role("status")).to_contain_text("Not live", timeout=SOON)
+    assert _violations(page) == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1600])
+def test_no_width_scrolls_sideways(page: Page, demo: DemoProcess, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    _open(page, demo)
+    page.get_by_role("button", name="Expand all").click()
+    expect(page.locator("[data-pid]").first).to_be_attached()
+    assert page.evaluate("() => document.documentElement.scrollWidth") == width
