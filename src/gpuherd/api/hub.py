@@ -92,21 +92,21 @@ class Hub:
         _make_state_dir(self.settings.state_dir)
         enrolment = await asyncio.to_thread(open_enrolment, self.settings)
         self._admission = Admission(enrolment, self.clock, on_change=self._nodes_changed)
-        store = self._open_store(self.settings.state_dir / "state.sqlite")
-        self._keeper = Keeper(
-            store,
-            take_unsaved=self.fleet.take_unsaved,
-            note_saved=self.links.note_saved,
-            clock=self.clock,
-        )
         try:
+            store = self._open_store(self.settings.state_dir / "state.sqlite")
+            self._keeper = Keeper(
+                store,
+                take_unsaved=self.fleet.take_unsaved,
+                note_saved=self.links.note_saved,
+                clock=self.clock,
+            )
             await self._admission.refresh()
             self._restore(store)
             self.fleet.tick()
             self._server = WebServer(self._app(self._admission), self.settings)
             await self._server.start()
         except BaseException:
-            self._keeper.close()
+            self._close()
             raise
         self._supervisor.add("tick", self._tick, every_seconds=self.settings.tick_seconds)
         self._supervisor.add("keep last state", self._keeper.flush, every_seconds=FLUSH_SECONDS)
@@ -125,8 +125,13 @@ class Hub:
         if self._server is not None:
             await self._server.stop()
         await self._flush_at_end()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         if self._keeper is not None:
-            await asyncio.to_thread(self._keeper.close)
+            self._keeper.close()
+        if self._admission is not None:
+            self._admission.close()
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set; ``Failed`` if the web server ends before that."""

@@ -61,6 +61,10 @@ class Enrolment:
     def __init__(self, records: NodeRecords) -> None:
         self._records = records
 
+    def close(self) -> None:
+        """Close the records."""
+        self._records.close()
+
     def create_token(self, *, now: float, lifetime_seconds: float = 3600.0, uses: int = 1) -> str:
         """Make a join token, valid for a time and a number of nodes."""
         token = new_secret(JOIN_TOKEN_PREFIX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,8 +87,8 @@ def create_token(context: click.Context, uses: int, expires: float) -> None:
     """Print a new join token. It is shown this once; the hub keeps only its digest."""
     import time
 
-    enrolment = _enrolment(context)
-    click.echo(enrolment.create_token(now=time.time(), lifetime_seconds=expires, uses=uses))
+    with contextlib.closing(_enrolment(context)) as enrolment:
+        click.echo(enrolment.create_token(now=time.time(), lifetime_seconds=expires, uses=uses))
 
 
 @command.group()
@@ -99,9 +100,10 @@ def node() -> None:
 @click.pass_context
 def list_nodes(context: click.Context) -> None:
     """List the enrolled nodes."""
-    for record in _enrolment(context).nodes():
-        enrolled = datetime.fromtimestamp(record.enrolled_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        click.echo(f"{record.id}\t{record.name}\tenrolled {enrolled}")
+    with contextlib.closing(_enrolment(context)) as enrolment:
+        for record in enrolment.nodes():
+            enrolled = datetime.fromtimestamp(record.enrolled_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            click.echo(f"{record.id}\t{record.name}\tenrolled {enrolled}")
 
 
 @node.command("remove")
@@ -109,5 +111,6 @@ def list_nodes(context: click.Context) -> None:
 @click.pass_context
 def remove_node(context: click.Context, node_id: str) -> None:
     """Forget a node; its credential is void, and a running hub closes its link within seconds."""
-    _enrolment(context).remove(node_id)
+    with contextlib.closing(_enrolment(context)) as enrolment:
+        enrolment.remove(node_id)
     click.echo(f"removed {node_id}")

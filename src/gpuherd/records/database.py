@@ -90,14 +90,19 @@ def open_records(location: Path | str) -> Engine:
             ) from error
     try:
         engine = _engine(url)
-        _migrate(engine)
     except NoSuchModuleError as error:
         raise Misconfigured(f"hub.records_url: there is no driver for {url.drivername}") from error
     except ModuleNotFoundError as error:
         raise Misconfigured(
-            f"hub.records_url: install the driver for {url.drivername}: {error.name}"
+            f"hub.records_url: {error.name} is missing; install it with: pip install 'gpuherd[postgresql]'"
         ) from error
+    try:
+        _migrate(engine)
+    except Misconfigured:
+        engine.dispose()
+        raise
     except SQLAlchemyError as error:
+        engine.dispose()
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise Misconfigured(f"cannot open the records at {url.render_as_string()}: {reason}") from error
     return engine

@@ -44,6 +44,10 @@ class NodeRecords:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
     def revision(self) -> int:
         """Count of changes so far; cheap enough to ask every second."""
         try:

@@ -7,7 +7,11 @@ from sqlalchemy import Column, Double, ForeignKey, Integer, MetaData, String, Ta
 __all__ = ["join_tokens", "metadata", "node_credentials", "node_revision", "nodes"]
 
 metadata = MetaData(
-    naming_convention={"pk": "pk_%(table_name)s", "fk": "fk_%(table_name)s_%(column_0_name)s"}
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(column_0_label)s",
+    }
 )
 
 nodes = Table(

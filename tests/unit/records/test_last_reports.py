@@ -1,0 +1,111 @@
+"""The last states' file: durable, all or nothing, and never in the way of a start."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.records.last_reports import LastReport, LastReports
+
+KEPT = LastReport(
+    node_id="a",
+    received_at=5.5,
+    hello=b"hello",
+    facts=b"facts",
+    table=None,
+    sample=b"sample",
+    runs={"boot": 7},
+    states=b"states",
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state.sqlite"
+
+
+@pytest.fixture
+def store(file: Path) -> Iterator[LastReports]:
+    store = LastReports(file)
+    yield store
+    store.close()
+
+
+def reopened(file: Path) -> list[LastReport]:
+    store = LastReports(file)
+    try:
+        return sorted(store.load_all(), key=lambda kept: kept.node_id)
+    finally:
+        store.close()
+
+
+def test_what_is_saved_comes_back(store: LastReports, file: Path) -> None:
+    other = structs.replace(KEPT, node_id="b", facts=None, sample=None, runs={})
+    store.save([KEPT, other])
+    assert reopened(file) == [KEPT, other]
+
+
+def test_only_the_newest_state_is_kept_and_every_part_of_it(store: LastReports, file: Path) -> None:
+    store.save([KEPT])
+    newer = structs.replace(KEPT, sample=b"newer", runs={"boot": 8, "next": 1}, received_at=6.5)
+    store.save([newer])
+    assert reopened(file) == [newer]
+    with_table = structs.replace(newer, table=b"table", facts=b"other facts")
+    store.save([with_table])
+    assert reopened(file) == [with_table]
+
+
+def test_a_forgotten_node_is_gone_and_may_come_back(store: LastReports, file: Path) -> None:
+    store.save([KEPT])
+    store.forget("a")
+    store.forget("never there")
+    assert reopened(file) == []
+    store.save([KEPT])
+    assert reopened(file) == [KEPT]
+
+
+def test_a_batch_is_saved_whole_or_not_at_all_and_a_full_disk_heals(store: LastReports, file: Path) -> None:
+    store.save([KEPT])
+    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    batch = [structs.replace(KEPT, sample=b"newer")] + [
+        structs.replace(KEPT, node_id=f"n{number}", sample=b"x" * 9000) for number in range(20)
+    ]
+    with pytest.raises(Failed, match="free some space"):
+        store.save(batch)
+    assert reopened(file) == [KEPT]
+    store._connection.execute("PRAGMA max_page_count = 100000")
+    store.save(batch)
+    assert len(reopened(file)) == 21
+
+
+@pytest.mark.parametrize("damage", [b"this is no database" * 100, b""])
+def test_a_damaged_file_is_set_aside_and_does_not_stop_the_start(file: Path, damage: bytes) -> None:
+    file.write_bytes(damage)
+    assert reopened(file) == []
+    assert file.with_name("state.sqlite.damaged").exists() == bool(damage)
+
+
+def test_another_versions_state_is_begun_anew(store: LastReports, file: Path) -> None:
+    store.save([KEPT])
+    store.close()
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    assert reopened(file) == []
+
+
+def test_an_unreadable_row_is_left_out(store: LastReports, file: Path) -> None:
+    store.save([KEPT, structs.replace(KEPT, node_id="b")])
+    store._connection.execute("UPDATE samples SET runs = x'c1' WHERE number = 1")
+    assert [kept.node_id for kept in reopened(file)] == ["b"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="state_dir"):
+        LastReports(tmp_path / "missing" / "state.sqlite")

@@ -1,0 +1,195 @@
+"""Links without a network: what is acknowledged when, and which links end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from gpuherd.model.errors import Refused
+from gpuherd.sources.push import NodeLinks
+from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
+from gpuherd.wire.frames import Ack, FactsFrame, Hello, Notice, SampleFrame, TableFrame, Welcome
+from gpuherd.wire.matrix import LAYOUT
+from support.herd import ManualClock
+
+
+class Pipe:
+    """A channel whose both ends are in the test's hands."""
+
+    def __init__(self) -> None:
+        self.inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.outbox: list[object] = []
+        self.is_blocked = False
+        self.closed: tuple[int, str] | None = None
+
+    async def receive(self) -> bytes | None:
+        return await self.inbox.get()
+
+    def post(self, message: bytes) -> bool:
+        if self.is_blocked:
+            return False
+        self.outbox.append(hub_decoder().decode(message))
+        return True
+
+    async def send(self, message: bytes) -> None:
+        self.outbox.append(hub_decoder().decode(message))
+
+    async def close(self, code: int, reason: str) -> None:
+        self.closed = (code, reason)
+
+
+class Taken:
+    """A run that takes everything."""
+
+    def __init__(self, boot_id: str, resume_after_seq: int) -> None:
+        self.boot_id = boot_id
+        self.resume_after_seq = resume_after_seq
+        self.frames = 0
+        self.refused: list[str] = []
+
+    def accept(self, frame: FactsFrame | TableFrame | SampleFrame | UnknownFrame, message: bytes) -> None:
+        self.frames += 1
+
+    def refuse(self, error: Refused) -> None:
+        self.refused.append(error.code)
+
+
+class Intake:
+    def __init__(self) -> None:
+        self.received = 0
+
+    def open_run(self, node_id: str, hello: Hello) -> Taken:
+        return Taken(hello.boot_id, self.received)
+
+
+HELLO = encode(Hello(boot_id="boot", layout=LAYOUT, time=1.0, interval_seconds=1.0))
+
+
+async def settle() -> None:
+    """Let everything that can run do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def play(story: Callable[[NodeLinks, Intake, ManualClock], Awaitable[None]]) -> None:
+    async def run() -> None:
+        clock, intake = ManualClock(), Intake()
+        links = NodeLinks(intake, monotonic=clock.monotonic)
+        await story(links, intake, clock)
+        await links.close_all()
+
+    asyncio.run(run())
+
+
+async def link(links: NodeLinks, node_id: str = "a") -> tuple[Pipe, asyncio.Task[None]]:
+    pipe = Pipe()
+    pipe.inbox.put_nowait(HELLO)
+    task = asyncio.create_task(links.serve(node_id, pipe))
+    await settle()
+    return pipe, task
+
+
+def test_nothing_is_acknowledged_before_it_is_saved() -> None:
+    async def story(links: NodeLinks, intake: Intake, _: ManualClock) -> None:
+        intake.received = 9
+        pipe, _task = await link(links)
+        # Nine frames were taken but none is known to be saved: the node must not forget any.
+        assert pipe.outbox == [Welcome(node_id="a", resume_after_seq=-1)]
+        links.note_saved([("a", {"boot": 4}), ("b", {"boot": 99})])
+        links.note_saved([("a", {"boot": 4})])
+        links.note_saved([("a", {"boot": 9, "other": 50})])
+        assert pipe.outbox[1:] == [Ack(seq=4), Ack(seq=9)]
+        again, _task = await link(links)
+        assert again.outbox == [Welcome(node_id="a", resume_after_seq=9)]
+
+    play(story)
+
+
+def test_a_node_that_does_not_read_gets_its_ack_later() -> None:
+    async def story(links: NodeLinks, _: Intake, __: ManualClock) -> None:
+        pipe, _task = await link(links)
+        pipe.is_blocked = True
+        links.note_saved([("a", {"boot": 1})])
+        pipe.is_blocked = False
+        assert len(pipe.outbox) == 1
+        links.sweep()
+        assert pipe.outbox[1:] == [Ack(seq=1)]
+
+    play(story)
+
+
+def test_a_silent_link_is_closed_and_a_talking_one_is_not() -> None:
+    async def story(links: NodeLinks, _: Intake, clock: ManualClock) -> None:
+        silent, silent_task = await link(links, "silent")
+        talking, talking_task = await link(links, "talking")
+        for _round in range(15):
+            links.sweep()
+            clock.advance(5)
+            talking.inbox.put_nowait(b"\x81\xa4type\xa3new")
+            await settle()
+        await silent_task
+        assert silent.closed == (4000, "silent")
+        assert not talking_task.done()
+        assert links.open_count == 1
+
+    play(story)
+
+
+def test_a_link_that_never_says_hello_is_closed_soon() -> None:
+    async def story(links: NodeLinks, _: Intake, clock: ManualClock) -> None:
+        pipe = Pipe()
+        task = asyncio.create_task(links.serve("a", pipe))
+        await settle()
+        links.sweep()
+        clock.advance(16)
+        links.sweep()
+        await task
+        assert pipe.closed == (4000, "silent")
+
+    play(story)
+
+
+def test_two_machines_with_one_credential_are_noticed_and_forgotten_again() -> None:
+    async def story(links: NodeLinks, _: Intake, clock: ManualClock) -> None:
+        await link(links)
+        for _round in range(5):
+            clock.advance(10)
+            await link(links)
+        assert links.flapping() == ("a",)
+        clock.advance(120)
+        assert links.flapping() == ()
+
+    play(story)
+
+
+def test_a_restarting_agent_is_not_called_flapping() -> None:
+    async def story(links: NodeLinks, _: Intake, clock: ManualClock) -> None:
+        for _round in range(20):
+            clock.advance(60)
+            await link(links)
+        assert links.replaced == 19
+        assert links.flapping() == ()
+
+    play(story)
+
+
+def test_stopping_closes_every_link_without_calling_it_the_nodes_fault() -> None:
+    async def story(links: NodeLinks, _: Intake, __: ManualClock) -> None:
+        pipe, task = await link(links)
+        await links.close_all()
+        await task
+        assert pipe.closed == (1001, "stopping")
+        assert not any(isinstance(frame, Notice) for frame in pipe.outbox)
+
+    play(story)
+
+
+def test_cancelling_the_server_side_goes_through() -> None:
+    async def story(links: NodeLinks, _: Intake, __: ManualClock) -> None:
+        _pipe, task = await link(links)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        assert links.open_count == 0
+
+    play(story)
