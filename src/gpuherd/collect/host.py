@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from gpuherd.collect.meminfo import parse_meminfo
+from gpuherd.collect.meminfo import meminfo_bytes
 from gpuherd.model.hosts import Address, Disk, HostFacts, HostSample
 from gpuherd.model.text import clean
 
@@ -126,9 +126,9 @@ class HostCollector:
 
     def sample(self) -> HostSample:
         """Say what the machine does; what cannot be read is unknown."""
-        memory = parse_meminfo(self._read("meminfo") or b"")
-        total, available = memory.get(b"MemTotal"), memory.get(b"MemAvailable")
-        swap, swap_free = memory.get(b"SwapTotal"), memory.get(b"SwapFree")
+        memory = self._read("meminfo") or b""
+        total, available = meminfo_bytes(memory, b"MemTotal"), meminfo_bytes(memory, b"MemAvailable")
+        swap, swap_free = meminfo_bytes(memory, b"SwapTotal"), meminfo_bytes(memory, b"SwapFree")
         loads = [_number(word) for word in (self._read("loadavg") or b"").split()[:3]]
         loads += [None] * (3 - len(loads))
         uptime = (self._read("uptime") or b"").split()
@@ -175,7 +175,7 @@ class HostCollector:
             return None
 
     def _read_facts(self) -> HostFacts:
-        memory = parse_meminfo(self._read("meminfo") or b"")
+        memory = self._read("meminfo") or b""
         stat = _content(self._proc / "stat")
         cpus = sum(1 for line in stat.splitlines() if line[:3] == b"cpu" and line[3:4].isdigit())
         booted_at = next((line.split()[1] for line in stat.splitlines() if line.startswith(b"btime ")), None)
@@ -187,8 +187,8 @@ class HostCollector:
             architecture=clean(os.uname().machine),
             cpu_model=_cpu_model(_content(self._proc / "cpuinfo", 16_384)),
             cpu_count=cpus or None,
-            memory_total_bytes=memory.get(b"MemTotal"),
-            swap_total_bytes=memory.get(b"SwapTotal"),
+            memory_total_bytes=meminfo_bytes(memory, b"MemTotal"),
+            swap_total_bytes=meminfo_bytes(memory, b"SwapTotal"),
             booted_at=None if booted_at is None else _number(booted_at),
             agent_version=self._agent_version,
             addresses=self._addresses(),

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["HostMemory", "host_memory", "parse_meminfo"]
+__all__ = ["HostMemory", "host_memory", "meminfo_bytes"]
 
 HostMemory = Callable[[], tuple[int | None, int | None]]
 """Gives total and used bytes."""
 
 
-def parse_meminfo(content: bytes) -> dict[bytes, int]:
-    """Read ``Name:   123 kB`` lines as bytes by name; lines of another shape are left out."""
-    found: dict[bytes, int] = {}
-    for line in content.splitlines():
-        name, _, rest = line.partition(b":")
-        words = rest.split()
-        if words and words[0].isdigit():
-            found[name] = int(words[0]) * (1024 if len(words) > 1 else 1)
-    return found
+def meminfo_bytes(content: bytes, name: bytes) -> int | None:
+    """Find one ``Name:   123 kB`` line and give it in bytes; ``None`` if there is none or it has another shape."""
+    start = (b"\n" + content).find(b"\n" + name + b":")
+    if start < 0:
+        return None
+    words = content[start + len(name) + 1 : start + len(name) + 40].split(b"\n", 1)[0].split()
+    return int(words[0]) * 1024 if len(words) == 2 and words[0].isdigit() and words[1] == b"kB" else None
 
 
 def host_memory(proc_root: Path = Path("/proc")) -> HostMemory:
@@ -29,10 +27,10 @@ def host_memory(proc_root: Path = Path("/proc")) -> HostMemory:
     def read() -> tuple[int | None, int | None]:
         try:
             with path.open("rb") as file:
-                found = parse_meminfo(file.read(8192))
+                content = file.read(8192)
         except OSError:
             return None, None
-        total, available = found.get(b"MemTotal"), found.get(b"MemAvailable")
+        total, available = meminfo_bytes(content, b"MemTotal"), meminfo_bytes(content, b"MemAvailable")
         return total, None if total is None or available is None else max(0, total - available)
 
     return read

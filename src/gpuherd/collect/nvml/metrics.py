@@ -7,7 +7,7 @@ of what can be (0xFFFFFFFF, "not available") are unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from ctypes import byref, c_int, c_uint, c_ulonglong, c_void_p, sizeof
+from ctypes import POINTER, byref, c_int, c_uint, c_ulonglong, c_void_p, cast
 from typing import Any, NamedTuple
 
 import pynvml
@@ -99,12 +99,22 @@ def _multiplied(field: str, factor: float, highest: int) -> Callable[..., Take]:
     return of
 
 
+# The structs read every tick, as arrays: the vendor's classes intercept every attribute, which costs a microsecond.
+Utilization = c_uint * 2
+"""gpu, memory."""
+MemoryV1 = c_ulonglong * 3
+"""total, free, used."""
+MemoryV2 = c_ulonglong * 5
+"""version (a 32-bit number and padding), total, reserved, free, used."""
+
+
 def _utilization(cell: Any) -> Take:
     def take(values: Values) -> None:
-        if cell.gpu <= 100:
-            values["utilization_gpu"] = cell.gpu / 100
-        if cell.memory <= 100:
-            values["utilization_memory"] = cell.memory / 100
+        gpu, memory = cell[0], cell[1]
+        if gpu <= 100:
+            values["utilization_gpu"] = gpu / 100
+        if memory <= 100:
+            values["utilization_memory"] = memory / 100
 
     return take
 
@@ -114,29 +124,32 @@ _MOST_BYTES = 2**53
 
 def _memory_v2(cell: Any) -> Take:
     def take(values: Values) -> None:
-        values["memory_total_bytes"] = cell.total if cell.total <= _MOST_BYTES else None
+        total, reserved, used = cell[1], cell[2], cell[4]
+        values["memory_total_bytes"] = total if total <= _MOST_BYTES else None
         values["memory_basis"] = "framebuffer"
-        if cell.used <= _MOST_BYTES:
-            values["memory_used_bytes"] = cell.used
-        if cell.reserved <= _MOST_BYTES:
-            values["memory_reserved_bytes"] = cell.reserved
+        if used <= _MOST_BYTES:
+            values["memory_used_bytes"] = used
+        if reserved <= _MOST_BYTES:
+            values["memory_reserved_bytes"] = reserved
 
     return take
 
 
 def _memory_v1(cell: Any) -> Take:
     def take(values: Values) -> None:
-        values["memory_total_bytes"] = cell.total if cell.total <= _MOST_BYTES else None
+        total, used = cell[0], cell[2]
+        values["memory_total_bytes"] = total if total <= _MOST_BYTES else None
         values["memory_basis"] = "framebuffer_with_reserved"
-        if cell.used <= _MOST_BYTES:
-            values["memory_used_bytes"] = cell.used
+        if used <= _MOST_BYTES:
+            values["memory_used_bytes"] = used
 
     return take
 
 
 def _new_memory_v2() -> Any:
-    cell = pynvml.c_nvmlMemory_v2_t()
-    cell.version = sizeof(cell) | 2 << 24
+    cell = MemoryV2()
+    # The version's place is the first 32 bits on every byte order.
+    cast(cell, POINTER(c_uint))[0] = pynvml.nvmlMemory_v2
     return cell
 
 
@@ -192,14 +205,14 @@ def _count(field: str) -> Callable[..., Take]:
 
 _MEMORY: Metric = (
     Call("nvmlDeviceGetMemoryInfo_v2", _memory_v2, (_new_memory_v2,)),
-    Call("nvmlDeviceGetMemoryInfo", _memory_v1, (pynvml.c_nvmlMemory_t,)),
+    Call("nvmlDeviceGetMemoryInfo", _memory_v1, (MemoryV1,)),
 )
 
 _MILLIWATTS = 100_000_000
 _MEGAHERTZ = 1_000_000
 
 WORK_METRICS: Mapping[str, Metric] = {
-    "utilization": (Call("nvmlDeviceGetUtilizationRates", _utilization, (pynvml.c_nvmlUtilization_t,)),),
+    "utilization": (Call("nvmlDeviceGetUtilizationRates", _utilization, (Utilization,)),),
     "encoder": (
         Call("nvmlDeviceGetEncoderUtilization", _divided("utilization_encoder", 100, 100), (c_uint, c_uint)),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from ctypes import byref, c_char, c_uint, c_ulonglong, c_void_p
+from operator import itemgetter
 from typing import Any
 
 import pynvml
@@ -76,10 +77,15 @@ class Running:
         self.graphics = Listing(library, "nvmlDeviceGetGraphicsRunningProcesses", "graphics")
         self.mps = Listing(library, "nvmlDeviceGetMPSComputeRunningProcesses", "compute")
         self._utilization = library.function("nvmlDeviceGetProcessUtilization")
-        self._samples_room = _FIRST_ROOM
-        self._samples = (c_char * (_UTILIZATION.size * self._samples_room))()
         self._since = c_ulonglong()
         self._count = c_uint()
+        self._count_at = byref(self._count)
+        self._make_room(_FIRST_ROOM)
+
+    def _make_room(self, room: int) -> None:
+        self._room = room
+        self._samples = (c_char * (_UTILIZATION.size * room))()
+        self._view = memoryview(self._samples).cast("B")
 
     def refresh(self) -> None:
         """Begin a tick."""
@@ -90,22 +96,19 @@ class Running:
         if self._utilization is None:
             return pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, {}
         while True:
-            self._count.value = self._samples_room
-            status = self._utilization(handle, self._samples, byref(self._count), self._since)
-            if status != INSUFFICIENT_SIZE or self._samples_room >= _MOST_ROOM:
+            self._count.value = self._room
+            status = self._utilization(handle, self._samples, self._count_at, self._since)
+            if status != INSUFFICIENT_SIZE or self._room >= _MOST_ROOM:
                 break
-            self._samples_room = min(max(self._count.value, self._samples_room) * 2, _MOST_ROOM)
-            self._samples = (c_char * (_UTILIZATION.size * self._samples_room))()
-        if status == NOT_FOUND:
-            return 0, {}
+            self._make_room(min(max(self._count.value, self._room) * 2, _MOST_ROOM))
         if status:
-            return status, {}
-        newest: dict[int, tuple[int, float]] = {}
-        rows = memoryview(self._samples).cast("B")[: self._count.value * _UTILIZATION.size]
-        for pid, at, sm, _, _, _ in _UTILIZATION.iter_unpack(rows):
-            if sm <= 100 and at >= newest.get(pid, (0, 0.0))[0]:
-                newest[pid] = (at, sm / 100)
-        return 0, {pid: share for pid, (_, share) in newest.items()}
+            return (0, {}) if status == NOT_FOUND else (status, {})
+        rows = _UTILIZATION.iter_unpack(self._view[: min(self._count.value, self._room) * _UTILIZATION.size])
+        # By time, so that of several samples of a process the newest stays.
+        return 0, {row[0]: row[2] / 100 for row in sorted(rows, key=_sampled_at) if row[2] <= 100}
+
+
+_sampled_at = itemgetter(1)
 
 
 class RunningLists:
