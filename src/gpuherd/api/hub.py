@@ -15,6 +15,7 @@ from gpuherd.api.admission import Admission
 from gpuherd.api.agent_socket import AgentSocket
 from gpuherd.api.app import HubApp
 from gpuherd.api.asgi import App
+from gpuherd.api.enrolling import open_enrolment
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, LinkHealth
 from gpuherd.api.keeping import Keeper
@@ -24,16 +25,15 @@ from gpuherd.api.server import WebServer
 from gpuherd.api.settings import HubSettings
 from gpuherd.api.stream import LiveStream
 from gpuherd.api.supervision import Supervisor
-from gpuherd.auth.enrolment import Enrolled, Enrolment
+from gpuherd.auth.enrolment import Enrolled
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.reports import Report
-from gpuherd.records.database import open_records, records_file
 from gpuherd.records.last_reports import LastReports
-from gpuherd.records.nodes import EnrolledNodes, NodeRecords
+from gpuherd.records.nodes import EnrolledNodes
 from gpuherd.sources.push import NodeLinks
 
 __all__ = ["Hub", "open_enrolment"]
@@ -43,11 +43,6 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.4
 RECORDS_SECONDS = 1.0
 SWEEP_SECONDS = 5.0
-
-
-def open_enrolment(settings: HubSettings) -> Enrolment:
-    """Open the records for enrolling and removing nodes, beside a running hub or without one. Blocking."""
-    return Enrolment(NodeRecords(open_records(settings.records_url or records_file(settings.state_dir))))
 
 
 def _make_state_dir(folder: Path) -> None:

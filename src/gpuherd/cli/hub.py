@@ -44,7 +44,7 @@ def _load(context: click.Context, **hub: object) -> Config:
 
 
 def _enrolment(context: click.Context) -> Enrolment:
-    from gpuherd.api.hub import open_enrolment
+    from gpuherd.api.enrolling import open_enrolment
 
     return open_enrolment(_load(context).hub)
 

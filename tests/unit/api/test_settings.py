@@ -1,0 +1,56 @@
+"""Settings that contradict each other are named with a remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuherd.api.settings import HubSettings
+from gpuherd.model.errors import Misconfigured
+
+
+def settings(**values: Any) -> HubSettings:
+    return HubSettings(state_dir=Path("/tmp/none"), **values)
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:8470", "localhost:0", "[::1]:8470", "127.8.9.1:1"])
+def test_loopback_needs_nothing_more(listen: str) -> None:
+    settings(listen=listen).check()
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:8470", "[::]:8470", "192.0.2.1:80"])
+def test_wider_listening_must_be_asked_for(listen: str) -> None:
+    with pytest.raises(Misconfigured, match=r'hub\.public = "read"'):
+        settings(listen=listen).check()
+    settings(listen=listen, public="read").check()
+
+
+@pytest.mark.parametrize(
+    "listen", ["", "8470", ":8470", "gpus.example:80", "127.0.0.1:", "127.0.0.1:70000", "1.2.3.4:²"]
+)
+def test_what_is_no_address_is_named(listen: str) -> None:
+    with pytest.raises(Misconfigured, match=r"hub\.listen"):
+        settings(listen=listen).check()
+
+
+@pytest.mark.parametrize("path", ["", "gpus", "/a//b/", "/../x/", "/a b/", '/"><script>/', "/ä/", "/./"])
+def test_a_base_path_must_be_plain(path: str) -> None:
+    with pytest.raises(Misconfigured, match=r"hub\.base_path"):
+        settings(base_path=path).check()
+
+
+@pytest.mark.parametrize(
+    ("path", "mount"), [("/", ""), ("/gpus/", "/gpus"), ("/gpus", "/gpus"), ("/a/b.c/", "/a/b.c")]
+)
+def test_base_paths_with_and_without_a_last_slash_are_the_same(path: str, mount: str) -> None:
+    settings(base_path=path).check()
+    assert settings(base_path=path).mount == mount
+
+
+def test_https_needs_both_files(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"hub\.tls_key: is missing"):
+        settings(tls_certificate=tmp_path / "c.pem").check()
+    with pytest.raises(Misconfigured, match=r"hub\.tls_certificate: there is no file"):
+        settings(tls_certificate=tmp_path / "c.pem", tls_key=tmp_path / "k.pem").check()
