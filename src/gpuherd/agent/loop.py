@@ -107,23 +107,30 @@ class Agent:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self.outbox.current.close()
-            await self.watch.stop()
             self._lock.release()
         for task in done:
             task.result()
 
     async def _collect(self) -> None:
-        while True:
-            reading = await self.watch.read()
-            if reading is None:
-                reading = self._numbering.unknown(
-                    self._blindness(), node_time=self._node_time(), hostname=clean(socket.gethostname())
-                )
-            else:
-                self._blind_since = None
-                self._known.save(self.watch.devices)
-            self.outbox.current.put(self._numbering.entries(reading))
-            await self._pause()
+        try:
+            while True:
+                await self._collect_once()
+                await self._pause()
+        finally:
+            # A probe sends facts and table once. If a reading was lost between it and the outbox, only a new probe
+            # brings them again.
+            await self.watch.stop()
+
+    async def _collect_once(self) -> None:
+        reading = await self.watch.read()
+        if reading is None:
+            reading = self._numbering.unknown(
+                self._blindness(), node_time=self._node_time(), hostname=clean(socket.gethostname())
+            )
+        else:
+            self._blind_since = None
+            self._known.save(self.watch.devices)
+        self.outbox.current.put(self._numbering.entries(reading))
 
     async def _pause(self) -> None:
         """Wait for the next tick, or go on at once when the pace was changed: the old wait may be an hour."""

@@ -189,6 +189,8 @@ class CurrentRun:
         self._disk_retry_at = float("-inf")
         self.spill()
         self._disk.seal()
+        if self._disk.is_empty and not self._disk.facts.dropped_frames:
+            self._disk.delete()  # the hub has all of it
 
     def unload(self) -> None:
         """Let go of what was read for sending."""

@@ -16,7 +16,9 @@ import msgspec
 import pytest
 
 from gpuherd.agent.backoff import Backoff
+from gpuherd.agent.exchange import Reading
 from gpuherd.agent.loop import Agent
+from gpuherd.agent.numbering import Entry
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
 from gpuherd.model.errors import Misconfigured
@@ -270,6 +272,35 @@ def test_notices_are_logged_and_a_final_one_ends_the_session(
         asyncio.run(main())
     assert "your clock is\N{REPLACEMENT CHARACTER}wrong (clock_skewed)" in caplog.text
     assert "this node is disabled (node_disabled)" in caplog.text
+
+
+def test_a_bug_in_the_loop_is_logged_and_the_loop_starts_again(
+    spec: ProbeSpec, state_dir: Path, fault: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reading that brought new facts is lost on the way; the node must not be misread for ever after."""
+
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+            await until(lambda: len(hub.samples()) >= 2, "samples")
+            real = agent._numbering.entries
+
+            def broken(reading: Reading) -> list[Entry]:
+                if reading.facts is None:
+                    return real(reading)
+                agent._numbering.entries = real  # type: ignore[method-assign]
+                raise ZeroDivisionError("a bug")
+
+            agent._numbering.entries = broken  # type: ignore[method-assign]
+            fault(gpus=5)
+            await until(lambda: sum(isinstance(f, FactsFrame) for _, f in hub.arrived) == 2, "the new facts")
+            await until(lambda: hub.acked[run_id(agent)] == agent.outbox.current.next_seq - 1, "all of it")
+            facts = [frame for _, frame in hub.arrived if isinstance(frame, FactsFrame)][-1]
+            assert len(facts.facts.devices) == 5
+            assert len(hub.samples()[-1].devices) == len(hub.hellos[0].layout.devices) * 8 * 5
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(main())
+    assert "collecting failed; it starts again" in caplog.text
 
 
 def test_the_hub_sets_the_pace_within_bounds(spec: ProbeSpec, state_dir: Path) -> None:

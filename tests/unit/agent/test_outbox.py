@@ -97,6 +97,14 @@ def test_runs_are_found_in_the_order_they_were_made(tmp_path: Path) -> None:
     assert order == ["zebra", "ant", "moose"]
 
 
+def test_a_run_that_the_hub_has_whole_leaves_nothing(tmp_path: Path) -> None:
+    outbox = outbox_in(tmp_path)
+    outbox.current.put(run_entries(5))
+    outbox.current.ack(4)
+    outbox.current.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_torn_tail_is_cut_off_at_the_restart(tmp_path: Path) -> None:
     outbox_in(tmp_path).current.put(run_entries(5))
     (segment,) = tmp_path.glob("*/*.seg")
