@@ -43,6 +43,7 @@ def report(
     processes: Sequence[tuple[int, Process]] = (),
     problems: Sequence[Problem] = (),
     hostname: str = "machine",
+    cpu_ratio: float = 0.25,
 ) -> Report:
     """Make a whole report; each process comes with the position of the device it uses."""
     host = HostFacts(
@@ -64,7 +65,7 @@ def report(
         sample=Sample(
             time=time.time(),
             host=HostSample(
-                cpu_ratio=0.25, memory_used_bytes=128 * GIB, load_1m=31.5, uptime_seconds=90_000.0
+                cpu_ratio=cpu_ratio, memory_used_bytes=128 * GIB, load_1m=31.5, uptime_seconds=90_000.0
             ),
             disks_used_bytes=(800 * GIB,),
             devices=tuple(sample for _, sample in devices),

@@ -39,6 +39,20 @@ def test_the_herd_is_there_and_lives(page: Page, demo: DemoProcess) -> None:
     expect(page.locator('section[aria-label="h100-02"] [data-pid]').first).to_be_visible()
 
 
+def test_every_line_of_the_herd_lives(page: Page, demo: DemoProcess) -> None:
+    _open(page, demo)
+    read = """() => [...document.querySelectorAll('section[data-state=live] [role=meter][aria-label=CPU]')]
+        .map(bar => bar.getAttribute('aria-valuenow'))"""
+    before = page.evaluate(read)
+    assert len(before) > 20
+    # Nothing but numbers changes here: a line that only moves with its node's inventory would stand still.
+    page.wait_for_function(
+        f"before => ({read})().filter((value, i) => value !== before[i]).length >= 20",
+        arg=before,
+        timeout=SOON,
+    )
+
+
 def test_slices_are_rows_of_their_own(page: Page, demo: DemoProcess) -> None:
     _open(page, demo)
     page.get_by_role("button", name="a100-01").click()

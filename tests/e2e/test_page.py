@@ -92,7 +92,16 @@ def test_changes_arrive_by_themselves(page: Page, hub: HubProcess) -> None:
     expect(device).to_contain_text("user02")
     expect(device).not_to_contain_text("user01")
 
+    # The node's own line changes too, with nothing but numbers having changed.
+    line = page.locator(f'section[data-node="{node.id}"]')
+    expect(line.get_by_role("img", name="GPU 0: busy")).to_be_visible()
+    idle = report([(gpu(0), IDLE)], processes=[(0, Process(pid=12, user="user02"))], cpu_ratio=0.66)
+    node.report(idle)
+    expect(line.get_by_role("meter", name="CPU")).to_have_attribute("aria-valuenow", "66", timeout=SOON)
+    expect(device.get_by_role("meter", name="Utilisation")).to_have_attribute("aria-valuenow", "0")
+
     node.report(report([(gpu(0), IDLE), (gpu(1), IDLE)]))
+    expect(line.get_by_role("img", name="GPU 0: free")).to_be_visible(timeout=SOON)
     expect(page).to_have_title("2 free · gpuherd", timeout=SOON)
     expect(device.locator("[data-pid]")).to_have_count(0)
 

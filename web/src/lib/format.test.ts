@@ -45,7 +45,7 @@ it("has no share without both sides, and never one outside of 0 to 1", () => {
 });
 
 it("tells only the throttling that is trouble", () => {
-  expect(throttleWords(1 | 2 | 256)).toBe("");
-  expect(throttleWords(4 | 64)).toBe("power cap, hardware thermal");
+  expect(throttleWords(1 | 2 | 4 | 256)).toBe("");
+  expect(throttleWords(32 | 64)).toBe("thermal, hardware thermal");
   expect(throttleWords(null)).toBe("");
 });

@@ -3,7 +3,10 @@ import { browserClocks } from "./clock";
 import type { Herd } from "./herd";
 import { type Connection, HerdStream } from "./stream";
 
-/** What is shown at one moment. The herd changes in place; a new View is what tells the page so. */
+/**
+ * What is shown at one moment. The herd changes in place; a new View is what tells the page so. Always read through
+ * `view.herd`: a `$derived(view.herd)` is the same object at every tick and would never tell of a change.
+ */
 export interface View {
   readonly herd: Herd;
   /** The hub's time; ages are counted from it. */

@@ -84,6 +84,7 @@ export const strings = {
     expandAll: "Expand all",
     collapseAll: "Collapse all",
     toggle: (name: string): string => `Details of ${name}`,
+    wasLive: "was live",
     free: (count: number): string => `${count} free`,
     noGpu: "no GPU",
     lastContact: (age: string): string => `${age} ago`,
@@ -144,7 +145,6 @@ export const strings = {
   },
 
   throttle: {
-    4: "power cap",
     8: "hardware slowdown",
     32: "thermal",
     64: "hardware thermal",

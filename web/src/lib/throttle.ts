@@ -2,7 +2,7 @@
 import type { Known } from "./columns";
 import { strings } from "./strings";
 
-/** The reasons that mean trouble, or "" when there are none; idling and chosen clocks are not trouble. */
+/** The reasons that mean trouble, or "" when there are none; idling, chosen clocks and a reached power limit are not trouble. */
 export function throttleWords(flags: Known): string {
   if (flags === null) return "";
   return Object.entries(strings.throttle)
