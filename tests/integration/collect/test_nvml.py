@@ -361,6 +361,10 @@ def test_skipping_later_keeps_the_gpu_listed(bench: Bench) -> None:
     assert codes(reading) == [("driver_hung", "GPU-0", True)]
     assert reading["samples"][0] == {}
     assert reading["samples"][1]["temperature_celsius"] == 40.0
+    # A change elsewhere makes it look for all GPUs anew.
+    bench.play(scene(gpu(), gpu(1), gpu(2)))
+    found = reader.until(lambda r: len(r["devices"]) == 3, "a third GPU")
+    assert codes(found) == [("driver_hung", "GPU-0", True)]
     assert 0 not in {device for device, _ in reader.ask("calls")}
 
 

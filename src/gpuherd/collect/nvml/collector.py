@@ -39,11 +39,12 @@ _ASLEEP = DeviceSample(utilization_gpu=0.0)
 
 
 class _Absent:
-    """A GPU that is not read: it does not answer, or nobody may ask it."""
+    """A GPU or slice that is not read: it does not answer (``is_lost``), or nobody may ask it."""
 
-    def __init__(self, facts: DeviceFacts, problem: Problem) -> None:
+    def __init__(self, facts: DeviceFacts, problem: Problem, *, is_lost: bool = False) -> None:
         self.facts = facts
         self.problem = problem
+        self.is_lost = is_lost
 
 
 class NvmlCollector:
@@ -157,6 +158,7 @@ class NvmlCollector:
         layout: list[tuple[str, ...] | None] = []
         for index in range(count):
             if index in self._skipped:
+                rows += self._skipped_rows(known.get(index))
                 layout.append(None)
                 continue
             self._progress(index, "nvmlDeviceGetHandleByIndex")
@@ -170,7 +172,10 @@ class NvmlCollector:
                 # Known by its index, unless their number changed: then the indexes may have moved.
                 facts = unreadable_facts(index, known.get(index) if count == len(known) else None)
                 slices = (old for old in self._facts if old.parent_uuid == facts.uuid)
-                rows += (_Absent(lost, device_problem(library, lost, status)) for lost in (facts, *slices))
+                rows += (
+                    _Absent(lost, device_problem(library, lost, status), is_lost=True)
+                    for lost in (facts, *slices)
+                )
                 layout.append(None)
             else:
                 rows += found
@@ -183,6 +188,13 @@ class NvmlCollector:
         if self._xid_watch is not None:
             self._xid_watch.close()
         self._xid_watch = XidWatch(library, [gpu.handle for gpu in gpus], self._progress)
+
+    def _skipped_rows(self, gpu: DeviceFacts | None) -> list[_Absent]:
+        """List a GPU that nobody may ask, with its slices, if it was known before."""
+        if gpu is None:
+            return []
+        parts = (facts for facts in self._facts if facts.parent_uuid == gpu.uuid)
+        return [_Absent(facts, _skipped_problem(facts)) for facts in (gpu, *parts)]
 
     def _gpu_with_slices(self, library: Library, handle: c_void_p, index: int) -> tuple[int, list[Device]]:
         if self._running is None:
@@ -218,7 +230,7 @@ class NvmlCollector:
         """Whether GPUs or slices came or went, or a GPU that did not answer should be tried afresh."""
         if library.device_count() != len(self._layout):
             return True
-        if any(isinstance(row, _Absent) or row.is_lost for row in self._rows):
+        if any(row.is_lost for row in self._rows):
             return True
         for row in self._rows:
             if not isinstance(row, Device) or row.facts.kind == "slice" or row.gpu_index in self._skipped:
