@@ -158,9 +158,7 @@ def test_a_driver_that_goes_away_while_it_is_read() -> None:
 
 def test_a_hang_lasts_as_long_as_its_fault() -> None:
     clock = Clock()
-    playing = collector(
-        with_fault(function="nvmlDeviceGetPowerUsage", gpu=1, effect="hang", until=30), clock
-    )
+    playing = collector(with_fault(function="nvmlDeviceGetPowerUsage", gpu=1, effect="hang", until=30), clock)
     playing.open()
     before = clock.now
     assert playing.read().samples[1].power_watts == 101.0
