@@ -16,6 +16,7 @@ from sim.build import SCENARIOS
 
 from gpuherd.collect.scenario import Scenario, SimulatedProcess, load_scenario
 from gpuherd.collect.smi_xml_scenario import scenario_from_smi_xml
+from gpuherd.model.reports import Report
 
 from .conftest import REPOSITORY, Bench, library_or_skip
 from .peers import View, gpustat_view, nvitop_view, our_gpustat_view, our_nvitop_view
@@ -92,6 +93,7 @@ def differing(theirs: View, ours: View) -> dict[str, Any]:
 
 def compare(bench: Bench, case: str) -> None:
     report = bench.reader().ask("report")
+    assert msgspec.convert(report, Report).mismatch() is None, "breaks the model"
     for tool, theirs, ours in (
         ("gpustat", gpustat_view(bench), our_gpustat_view(report)),
         ("nvitop", nvitop_view(bench), our_nvitop_view(report)),

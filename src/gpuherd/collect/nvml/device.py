@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from ctypes import byref, c_int, c_uint, c_void_p
+from ctypes import byref, c_int, c_uint, c_void_p, create_string_buffer
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from gpuherd.collect.nvml.running import RunningLists
 from gpuherd.collect.reading import Progress, SeenUse
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.reports import Problem
-from gpuherd.model.text import clip
+from gpuherd.model.text import clean, clip
 
 __all__ = ["Device", "device_problem", "gpu_facts", "slice_facts", "unreadable_facts"]
 
@@ -100,6 +100,9 @@ class Device:
             uses += seen
             failures += failed
             self.is_lost = any(status == GPU_IS_LOST for _, status in failed)
+            for _, status in failed:
+                if status in DRIVER_GONE:
+                    raise self._library.failed(status)
         if failures:
             problems.append(self._problem(failures, answered))
         return self._sample(values)
@@ -172,8 +175,8 @@ def gpu_facts(
     library: Library, handle: c_void_p, index: int, *, is_partitioned: bool
 ) -> tuple[int, DeviceFacts | None]:
     """Read what a GPU is; a status and nothing if it does not even tell its UUID."""
-    uuid_buffer = (pynvml.c_char * 96)()
-    status = library.call("nvmlDeviceGetUUID", handle, uuid_buffer, c_uint(96))
+    uuid = create_string_buffer(96)
+    status = library.call("nvmlDeviceGetUUID", handle, uuid, c_uint(len(uuid)))
     if status:
         return status, None
     major, minor = c_int(), c_int()
@@ -183,7 +186,7 @@ def gpu_facts(
     clock = library.number("nvmlDeviceGetMaxClockInfo", handle, c_int(pynvml.NVML_CLOCK_SM))
     limit = library.number("nvmlDeviceGetPowerManagementDefaultLimit", handle)
     facts = DeviceFacts(
-        uuid=uuid_buffer.value.decode(errors="replace") or f"gpu-{index}-without-uuid",
+        uuid=clean(uuid.value.decode(errors="replace"), 96) or f"gpu-{index}-without-uuid",
         index=index,
         name=library.text("nvmlDeviceGetName", handle) or "NVIDIA GPU",
         is_partitioned=is_partitioned,
@@ -205,7 +208,7 @@ def _pci_bus_id(library: Library, handle: c_void_p) -> str | None:
     if library.call("nvmlDeviceGetPciInfo_v3", handle, byref(info)):
         return None
     bus_id: str | bytes = info.busId
-    return bus_id if isinstance(bus_id, str) else bus_id.decode(errors="replace")
+    return clean(bus_id if isinstance(bus_id, str) else bus_id.decode(errors="replace"))
 
 
 _PROFILE = re.compile(r"\bMIG ((?:\d+c\.)?\d+g\.\d+gb\S*)")
