@@ -3,6 +3,7 @@ import type { Known } from "./columns";
 import { strings } from "./strings";
 
 const GIB = 2 ** 30;
+const wholeMoment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 const oneDigit = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export function whole(value: Known): string {
@@ -49,10 +50,7 @@ export function duration(seconds: Known): string {
 /** A point in time in the viewer's own zone, with the zone named. */
 export function moment(epochSeconds: Known): string {
   if (epochSeconds === null) return strings.unknownValue;
-  return new Intl.DateTimeFormat("en-GB", {
-    dateStyle: "medium",
-    timeStyle: "long",
-  }).format(epochSeconds * 1000);
+  return wholeMoment.format(epochSeconds * 1000);
 }
 
 /** A share between 0 and 1, or `null` if either side is unknown. */

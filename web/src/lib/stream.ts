@@ -32,11 +32,12 @@ export interface StreamOptions {
   timers: Timers;
   /** Between 0 and 1; spreads the reconnects of many viewers. */
   random: () => number;
-  /** Called after every message and once a second without one. */
+  /** Called after every message, about once a second without one, and when the connection changes. */
   onUpdate: () => void;
 }
 
 const WATCH_SECONDS = 1;
+const QUIET_SECONDS = 1.2;
 const TICKS_UNTIL_STALE = 3;
 const LEAST_STALE_SECONDS = 3;
 /** A silent connection may be dead without anyone having said so: open another one. */
@@ -164,9 +165,13 @@ export class HerdStream {
   }
 
   #watch(): void {
-    this.#watchTimer = this.#options.timers.set(() => {
+    const { clocks, timers, onUpdate } = this.#options;
+    this.#watchTimer = timers.set(() => {
+      const before = this.connection;
       this.#judge();
-      this.#options.onUpdate();
+      // While messages come, each of them moves the ages along: drawing in between would be for nothing.
+      const isQuiet = clocks.monotonic() - this.#arrivedAt > QUIET_SECONDS;
+      if (isQuiet || before.phase !== this.connection.phase) onUpdate();
       this.#watch();
     }, WATCH_SECONDS);
   }
