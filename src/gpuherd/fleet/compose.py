@@ -85,8 +85,9 @@ class Composer:
         """Say why a device is in its state; a fault is told in the node's own words."""
         code = Reason(int(self._rows.reason[row]))
         if code is Reason.FAULT:
-            uuid = node.devices[row - node.start].uuid
-            told = [p.message for p in node.problems if p.is_fault and p.device_uuid in {uuid, None}]
+            facts = node.devices[row - node.start]
+            concerned = {facts.uuid, facts.parent_uuid, None}
+            told = [p.message for p in node.problems if p.is_fault and p.device_uuid in concerned]
             return told[0] if told else REASONS[code]
         return REASONS[code]
 

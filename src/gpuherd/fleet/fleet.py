@@ -187,7 +187,13 @@ class Fleet:
         whole_node = any(problem.is_fault and problem.device_uuid is None for problem in problems)
         faulty = {p.device_uuid for p in problems if p.is_fault}
         partial = {p.device_uuid for p in problems if p.code in PARTIAL_CODES}
-        self._rows.is_faulty[block] = [whole_node or device.uuid in faulty for device in node.devices]
+        # A slice is no better than the GPU it is cut from.
+        self._rows.is_faulty[block] = [
+            whole_node
+            or device.uuid in faulty
+            or (device.parent_uuid in faulty and device.parent_uuid is not None)
+            for device in node.devices
+        ]
         self._rows.is_partial[block] = [None in partial or device.uuid in partial for device in node.devices]
         self._publication.inventory_changed(node)
 

@@ -24,7 +24,8 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
         Label,
         Meta(
             description="Stable name: no_driver, no_gpu, driver_mismatch, driver_hung, driver_crashed, gpu_lost, "
-            "reset_required, gpu_error, xid, metric_failed, processes_failed, host_failed; newer agents may add more."
+            "reset_required, gpu_error, xid, no_permission, driver_failed, too_many_devices, metric_failed, "
+            "processes_failed, host_failed; newer agents may add more."
         ),
     ]
     message: Annotated[Sentence, Meta(description="What is wrong and what to do, for people.")]

@@ -206,3 +206,16 @@ def test_a_jump_of_the_hubs_clock_ages_nothing(
     fleet.tick()
     assert availability(fleet).state == "free"
     assert availability(fleet).since == pytest.approx(clock.wall())
+
+
+def test_a_fault_of_the_parent_takes_its_slices_along(
+    fleet: Fleet, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    piece = {"kind": "slice", "parent_uuid": "GPU-0", "profile": "3g.40gb", "memory_total_bytes": 40 * GIB}
+    node.describe(gpu(0, is_partitioned=True), gpu(1, **piece), gpu(2))
+    xid = Problem(code="xid", message="Xid 79: fallen off the bus", device_uuid="GPU-0", is_fault=True)
+    node.sample(DeviceSample(), DeviceSample(memory_used_bytes=0), IDLE, problems=(xid,))
+    fleet.tick()
+    assert [availability(fleet, index=i).state for i in range(3)] == ["fault", "fault", "free"]
+    assert availability(fleet, index=1).reason == "Xid 79: fallen off the bus"

@@ -1,4 +1,4 @@
-// Generated from OpenAPI 85b6a65af7ebf4517c2c8669983bbf5c21a6f79de326c395a1ff79b6ad026f7c by `npm run generate`; do not edit.
+// Generated from OpenAPI 10275a27068adcfa5762b4342e9a27cd92a4129f9d27fbc8d71f95d69ff36ece by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/agent": {
         parameters: {
@@ -793,7 +793,7 @@ export interface components {
          * @description Something that is wrong on a node, told by the node itself.
          */
         Problem: {
-            /** @description Stable name: no_driver, no_gpu, driver_mismatch, driver_hung, driver_crashed, gpu_lost, reset_required, gpu_error, xid, metric_failed, processes_failed, host_failed; newer agents may add more. */
+            /** @description Stable name: no_driver, no_gpu, driver_mismatch, driver_hung, driver_crashed, gpu_lost, reset_required, gpu_error, xid, no_permission, driver_failed, too_many_devices, metric_failed, processes_failed, host_failed; newer agents may add more. */
             code: string;
             /**
              * @description The device concerned; none for the whole node.
