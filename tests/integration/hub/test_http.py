@@ -339,7 +339,7 @@ def test_a_page_that_was_not_built_says_how_to(tmp_path: Path) -> None:
     async def story(_: Hub, http: aiohttp.ClientSession) -> None:
         async with http.get("") as response:
             assert response.status == 200
-            assert "make page" in await response.text()
+            assert "pip install -e" in await response.text()
 
     play(tmp_path, story, hub_options={"page_folder": tmp_path / "none"})
 
