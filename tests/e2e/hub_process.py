@@ -142,8 +142,8 @@ class Node:
     def __init__(self, hub_url: str, node_id: str, credential: str) -> None:
         self.id = node_id
         self._address = f"{hub_url}api/v1/reports"
-        self._credential = credential
+        self.credential = credential
 
     def report(self, report: Report) -> None:
         """Tell the hub how things are."""
-        ask(self._address, msgspec.json.encode(report), Authorization=f"Bearer {self._credential}")
+        ask(self._address, msgspec.json.encode(report), Authorization=f"Bearer {self.credential}")
