@@ -155,28 +155,28 @@ def test_sigterm_leaves_the_unconfirmed_on_disk_and_no_process(state_dir: Path) 
 
 def test_kill_9_while_the_hub_is_away_loses_nothing_that_was_made(state_dir: Path) -> None:
     async def main() -> None:
-        hub = TestHub()
-        await hub.start()
-        await hub.stop()
-        runs = []
-        for _ in range(3):
-            async with agent("--hub", hub.url, "--state-dir", state_dir, "--interval", "0.1") as process:
-                known = spooled(state_dir)
+        async with TestHub() as hub:
+            await hub.stop()  # a port where nobody listens
+            runs = []
+            for _ in range(3):
+                async with agent("--hub", hub.url, "--state-dir", state_dir, "--interval", "0.1") as process:
+                    known = spooled(state_dir)
 
-                def grown(known: set[Path] = known) -> bool:
-                    new = spooled(state_dir) - known
-                    return sum(path.stat().st_size for path in new) > 6000
+                    def grown(known: set[Path] = known) -> bool:
+                        new = spooled(state_dir) - known
+                        return sum(path.stat().st_size for path in new) > 6000
 
-                await until(grown, "frames on disk", 30)
-                probes = children(process.pid)
-                process.send_signal(signal.SIGKILL)
-                await process.wait()
-            await until(lambda: not [pid for pid in probes if is_alive(pid)], "the probe dies too")  # noqa: B023
-            runs.append(len({path.parent for path in spooled(state_dir)}))
-        assert runs == [1, 2, 3]
-        async with hub, agent("--hub", hub.url, "--state-dir", state_dir, "--interval", "0.1"):
-            await until(lambda: len(hub.kept) == 4, "three old runs and the new one", 30)
-            await until(lambda: len(hub.samples(list(hub.kept)[3])) >= 2, "live samples", 30)
+                    await until(grown, "frames on disk", 30)
+                    probes = children(process.pid)
+                    process.send_signal(signal.SIGKILL)
+                    await process.wait()
+                await until(lambda: not [pid for pid in probes if is_alive(pid)], "the probe dies too")  # noqa: B023
+                runs.append(len({path.parent for path in spooled(state_dir)}))
+            assert runs == [1, 2, 3]
+            await hub.start()
+            async with agent("--hub", hub.url, "--state-dir", state_dir, "--interval", "0.1"):
+                await until(lambda: len(hub.kept) == 4, "three old runs and the new one", 30)
+                await until(lambda: len(hub.samples(list(hub.kept)[3])) >= 2, "live samples", 30)
         for boot_id in list(hub.kept)[:3]:
             assert hub.missing(boot_id) == []
             assert len(hub.samples(boot_id)) >= 8

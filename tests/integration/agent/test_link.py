@@ -57,6 +57,14 @@ async def running(spec: ProbeSpec, hub: TestHub, state_dir: Path, **settings: ob
         await asyncio.wait_for(task, 20)
 
 
+@asynccontextmanager
+async def absent_hub() -> AsyncIterator[TestHub]:
+    """Give a hub that has an address but does not listen until it is started."""
+    async with TestHub() as hub:
+        await hub.stop()
+        yield hub
+
+
 def spooled(state_dir: Path) -> list[str]:
     return sorted(path.name for path in (state_dir / "spool").glob("*/*.seg"))
 
@@ -79,7 +87,7 @@ def test_frames_are_sent_acknowledged_and_forgotten(spec: ProbeSpec, state_dir: 
             assert hello.boot_id == run_id(agent)
             assert hello.interval_seconds == INTERVAL_SECONDS
             assert hello.dropped_frames == 0
-        assert spooled(state_dir) == []
+        assert len(spooled(state_dir)) <= 1, "at most what was made while stopping"
 
     asyncio.run(main())
 
@@ -160,27 +168,27 @@ def test_a_hub_that_lost_its_memory_gets_what_is_left(spec: ProbeSpec, state_dir
 
 def test_runs_of_earlier_agents_come_first_and_are_never_live(spec: ProbeSpec, state_dir: Path) -> None:
     async def main() -> None:
-        hub = TestHub()
-        await hub.start()
-        await hub.stop()  # a port where nobody listens
-        boot_ids = []
-        for _ in range(2):
+        async with absent_hub() as hub:
+            boot_ids = []
+            for _ in range(2):
+                async with running(spec, hub, state_dir) as agent:
+                    boot_ids.append(run_id(agent))
+                    await until(lambda: agent.outbox.current.next_seq >= 6, "samples without a hub")
+            assert len(list((state_dir / "spool").iterdir())) == 2
+            await hub.start()
             async with running(spec, hub, state_dir) as agent:
                 boot_ids.append(run_id(agent))
-                await until(lambda: agent.outbox.current.next_seq >= 6, "samples without a hub")
-        assert len(list((state_dir / "spool").iterdir())) == 2
-        async with hub, running(spec, hub, state_dir) as agent:
-            boot_ids.append(run_id(agent))
-            await until(lambda: len(hub.samples(boot_ids[2])) >= 5, "the current run")
-            assert [hello.boot_id for hello in hub.hellos] == boot_ids
-            for old in boot_ids[:2]:
-                assert hub.missing(old) == []
-                hello = next(hello for hello in hub.hellos if hello.boot_id == old)
-                assert hello.live_from_seq > max(hub.kept[old]), "nothing of it is live"
-            order = [boot_id for boot_id, _ in hub.arrived]
-            assert order == sorted(order, key=boot_ids.index)
-            assert hub.missing(boot_ids[2]) == []
-        assert list((state_dir / "spool").iterdir()) == []
+                await until(lambda: len(hub.samples(boot_ids[2])) >= 5, "the current run")
+                assert [hello.boot_id for hello in hub.hellos] == boot_ids
+                for old in boot_ids[:2]:
+                    assert hub.missing(old) == []
+                    hello = next(hello for hello in hub.hellos if hello.boot_id == old)
+                    assert hello.live_from_seq > max(hub.kept[old]), "nothing of it is live"
+                order = [boot_id for boot_id, _ in hub.arrived]
+                assert order == sorted(order, key=boot_ids.index)
+                assert hub.missing(boot_ids[2]) == []
+                await until(lambda: agent.outbox.next_run() is agent.outbox.current, "the old ones are done")
+        assert len(list((state_dir / "spool").iterdir())) <= 1, "at most what was made while stopping"
 
     asyncio.run(main())
 
@@ -190,10 +198,10 @@ def test_a_small_spool_drops_the_oldest_and_says_how_many(
 ) -> None:
     async def main() -> None:
         fault(gpus=32)  # 5 kB a sample
-        hub = TestHub()
-        await hub.start()
-        await hub.stop()
-        async with running(spec, hub, state_dir, spool_max_bytes=40_000, interval_seconds=0.1) as agent:
+        async with (
+            absent_hub() as hub,
+            running(spec, hub, state_dir, spool_max_bytes=40_000, interval_seconds=0.1) as agent,
+        ):
             await until(lambda: agent.outbox.current.next_seq >= 25, "more than fits")
             dropped = agent.outbox.current.facts.dropped_frames
             assert dropped > 0
@@ -207,9 +215,10 @@ def test_a_small_spool_drops_the_oldest_and_says_how_many(
             kinds = [type(frame) for _, frame in hub.arrived[:2]]
             assert kinds == [FactsFrame, TableFrame], "though their place in the spool was dropped"
             kept = hub.kept[run_id(agent)]
-            assert len(hub.missing(run_id(agent))) + 2 == hello.dropped_frames, "the two came as context"
+            lost = len(hub.missing(run_id(agent))) + 2  # those two came as context only
+            # More may have been dropped after the hello, some of them when they were on their way already.
+            assert hello.dropped_frames <= lost <= agent.outbox.current.facts.dropped_frames
             assert max(kept) >= hello.live_from_seq
-        await hub.stop()
 
     asyncio.run(main())
 
@@ -219,16 +228,12 @@ def test_an_unwritable_spool_keeps_frames_in_memory(
 ) -> None:
     async def main() -> None:
         (state_dir / "spool").write_text("in the way")  # works for root too, unlike permissions
-        hub = TestHub()
-        await hub.start()
-        await hub.stop()
-        async with running(spec, hub, state_dir) as agent:
+        async with absent_hub() as hub, running(spec, hub, state_dir) as agent:
             await until(lambda: agent.outbox.current.next_seq >= 8, "samples without a hub or disk")
             assert agent.outbox.current.memory_bytes > 0
             await hub.start()
             await until(lambda: len(hub.samples()) >= 10, "backfill from memory")
             assert hub.missing(run_id(agent)) == []
-        await hub.stop()
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
