@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-fast check format bench generate provision clean
+.PHONY: help run demo test test-fast check format bench page generate provision clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,8 @@ run: $(VENV)/.ready-all ## Watch this machine: hub, page and agent (http://127.0
 demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (http://127.0.0.1:8471)
 	@$(BIN)/gpuherd demo
 
-test: provision $(VENV)/.ready-dev ## Run all tests; as root on Debian installs the servers they use
+test: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run all tests; as root on Debian installs the servers they use
+	cd web && npm run --silent test
 	$(BIN)/python -m pytest
 
 test-fast: $(VENV)/.ready-dev ## Run the unit and documentation tests only
@@ -35,6 +36,8 @@ format: $(VENV)/.ready-dev ## Format the code
 
 bench: $(VENV)/.ready-dev ## Measure; prints a table of ratios and writes bench/results/
 	$(BIN)/python -m bench
+
+page: $(VENV)/.ready-all ## Build the page into the package, if its sources changed
 
 generate: $(VENV)/.ready-dev ## Write again what is generated: the page's API types, the configuration reference
 	cd web && npm run --silent generate

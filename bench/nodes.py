@@ -34,6 +34,7 @@ FIRST_SEQ = 100_000
 """Numbers from here to 2³² take five bytes in msgpack, so that a frame's number can be written in place."""
 VARIANTS = 8
 WELCOME_SECONDS = 30.0
+LAST_ACKS_SECONDS = 2.0
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +51,18 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done: samples sent, messages got back, and by how much the sender itself was late."""
+    """What was done.
+
+    ``blocked`` samples could not be sent because the hub did not read; ``unacked`` are the newest samples without an
+    ack at the end. An ack's age is counted from sending the newest sample that it covers.
+    """
 
     samples: int
+    blocked: int
     received: int
+    unacked: int
+    ack_p50_seconds: float
+    ack_p99_seconds: float
     worst_delay_seconds: float
     bytes_per_sample: int
 
@@ -187,50 +196,89 @@ def run(load: Load) -> Sent:
         link.setblocking(False)
         links.append(link)
     print("ready", flush=True)
-    return _send(load, script, links)
+    return _Sender(load, script, links).run()
 
 
-def _send(load: Load, script: Script, links: list[socket.socket]) -> Sent:
-    poll = select.epoll()
-    by_number = {link.fileno(): link for link in links}
-    for number in by_number:
-        poll.register(number, select.EPOLLIN)
-    stdin = sys.stdin.fileno()
-    poll.register(stdin, select.EPOLLIN | select.EPOLLHUP)
-    period = 1.0 / load.rate
-    start = time.monotonic()
-    # Nodes report spread over the period, as they do in life.
-    due = deque((start + period * place / len(links), place) for place in range(len(links)))
-    seqs = [FIRST_SEQ] * len(links)
-    samples = received = 0
-    worst = 0.0
-    while True:
+class _Sender:
+    """Sends the samples of all nodes and hears their acks."""
+
+    def __init__(self, load: Load, script: Script, links: list[socket.socket]) -> None:
+        self._script = script
+        self._links = links
+        self._place = {link.fileno(): place for place, link in enumerate(links)}
+        self._period = 1.0 / load.rate
+        self._seqs = [FIRST_SEQ] * len(links)
+        self._sent_at = [0.0] * len(links)
+        self._acked = [FIRST_SEQ - 1] * len(links)
+        self._ack_ages: list[float] = []
+        self._samples = self._blocked = self._received = 0
+        self._worst = 0.0
+
+    def run(self) -> Sent:
+        """Send until standard input ends, then hear the last acks."""
+        poll = select.epoll()
+        for number in self._place:
+            poll.register(number, select.EPOLLIN)
+        stdin = sys.stdin.fileno()
+        poll.register(stdin, select.EPOLLIN | select.EPOLLHUP)
+        start, count = time.monotonic(), len(self._links)
+        # Nodes report spread over the period, as they do in life.
+        due = deque((start + self._period * place / count, place) for place in range(count))
+        ends_at = None
+        while ends_at is None or time.monotonic() < ends_at:
+            while ends_at is None and due[0][0] <= time.monotonic():
+                moment, place = due.popleft()
+                self._send(place, moment)
+                due.append((moment + self._period, place))
+            for number, _ in poll.poll(
+                max(0.0, min(0.05, due[0][0] - time.monotonic())) if ends_at is None else 0.05
+            ):
+                if number == stdin:
+                    poll.unregister(stdin)
+                    ends_at = time.monotonic() + LAST_ACKS_SECONDS
+                elif not self._hear(number):
+                    poll.unregister(number)
+        return self._told()
+
+    def _send(self, place: int, moment: float) -> None:
+        message = self._script.samples[self._seqs[place] % VARIANTS]
+        struct.pack_into(">I", message, self._script.seq_offset, self._seqs[place])
+        struct.pack_into(">d", message, self._script.time_offset, time.time())
+        try:
+            self._links[place].send(message)
+        except BlockingIOError:
+            self._blocked += 1
+            return
         now = time.monotonic()
-        while due and due[0][0] <= now:
-            moment, place = due.popleft()
-            message = script.samples[seqs[place] % VARIANTS]
-            struct.pack_into(">I", message, script.seq_offset, seqs[place])
-            struct.pack_into(">d", message, script.time_offset, time.time())
-            try:
-                links[place].send(message)
-                samples += 1
-                seqs[place] += 1
-            except BlockingIOError:
-                pass  # counted by its absence: the hub's figure is per accepted report
-            worst = max(worst, now - moment)
-            due.append((moment + period, place))
-        for number, _ in poll.poll(max(0.0, min(0.05, due[0][0] - time.monotonic()))):
-            if number == stdin:
-                return Sent(
-                    samples=samples,
-                    received=received,
-                    worst_delay_seconds=worst,
-                    bytes_per_sample=len(script.samples[0]),
-                )
-            if by_number[number].recv(65_536):
-                received += 1
-            else:
-                poll.unregister(number)
+        self._worst = max(self._worst, now - moment)
+        self._sent_at[place] = now
+        self._samples += 1
+        self._seqs[place] += 1
+
+    def _hear(self, number: int) -> bool:
+        place = self._place[number]
+        data = self._links[place].recv(65_536)
+        self._received += 1
+        ack = data.rfind(b"\xa3seq\xce")
+        if ack >= 0 and len(data) >= ack + 9:
+            (seq,) = struct.unpack_from(">I", data, ack + 5)
+            self._acked[place] = seq
+            if seq == self._seqs[place] - 1:
+                self._ack_ages.append(time.monotonic() - self._sent_at[place])
+        return bool(data)
+
+    def _told(self) -> Sent:
+        ages = sorted(self._ack_ages) or [float("nan")]
+        return Sent(
+            samples=self._samples,
+            blocked=self._blocked,
+            received=self._received,
+            unacked=sum(seq - 1 - acked for seq, acked in zip(self._seqs, self._acked, strict=True)),
+            ack_p50_seconds=ages[len(ages) // 2],
+            ack_p99_seconds=ages[len(ages) * 99 // 100],
+            worst_delay_seconds=self._worst,
+            bytes_per_sample=len(self._script.samples[0]),
+        )
 
 
 def main() -> None:

@@ -290,6 +290,7 @@ class Fleet:
         node.counts.clear()
         age = max(0.0, self.clock.wall() - kept.received_at)
         self._node_rows.received[node.row] = self.clock.monotonic() - age
+        self._node_rows.skew[node.row] += age  # it was counted from now, not from when the sample came
         node.received_wall = kept.received_at
         restore_states(node, self._rows, self.clock, kept.states)
         self._unsaved.pop(node.id, None)

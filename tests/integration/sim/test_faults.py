@@ -35,7 +35,8 @@ def ask(thread, gpu):
         answer = pynvml.nvmlDeviceGetPowerUsage(handles[gpu])
     except pynvml.NVMLError as error:
         answer = f"error {error.value}"
-    print(thread, answer, flush=True)
+    sys.stdout.write(f"{thread} {answer}\\n")  # in one piece: another thread may answer too
+    sys.stdout.flush()
 for line in sys.stdin:
     thread, gpu = line.split()
     threading.Thread(target=ask, args=(thread, int(gpu)), daemon=True).start()

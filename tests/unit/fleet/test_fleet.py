@@ -239,6 +239,7 @@ def test_the_last_state_survives_a_restart_with_its_age(
     shown = again.node("n1")
     assert shown is not None
     assert (shown.state, shown.age_seconds) == ("live", 2.0)
+    assert shown.clock_skew_seconds == pytest.approx(0)
     device = shown.devices[0]
     assert device.availability.state == "busy"
     assert device.availability.since == pytest.approx(busy_since)
