@@ -126,9 +126,9 @@ class Fleet:
     def take_live(self, run: Run, frame: SampleFrame, message: bytes) -> None:
         """Copy a sample of right now into the rows."""
         node = run.node
-        key = (run.boot_id, frame.facts_revision, frame.table_revision)
-        if node.live_key != key:
-            self._adopt(node, run, key)
+        # By identity: a node may send other content under a revision it has used before.
+        if node.facts is not run.facts or node.table is not run.table or node.run is not run:
+            self._adopt(node, run)
         layout = node.layout
         _copy(self._rows.values, node.start, node.count, frame.devices, layout.devices, LAYOUT.devices)
         _copy(self._node_rows.values, node.row, 1, frame.host, layout.host, LAYOUT.host)
@@ -142,7 +142,7 @@ class Fleet:
         self._node_rows.skew[node.row] = frame.time - wall
         self._unsaved[node.id] = node
 
-    def _adopt(self, node: Node, run: Run, key: tuple[str, int, int]) -> None:
+    def _adopt(self, node: Node, run: Run) -> None:
         """Make a run's facts and table the node's."""
         if run.facts is None:
             raise AssertionError("a sample is only taken after its facts")
@@ -161,7 +161,7 @@ class Fleet:
             run.facts_message,
             run.table_message,
         )
-        node.live_key = key
+        node.run = run
         self._node_rows.interval[node.row] = run.hello.interval_seconds
         uses = [use.device for use in node.table.uses if use.kind == "compute"]
         counts = np.bincount(uses, minlength=node.count) if uses else 0

@@ -59,7 +59,8 @@ class Node:
         self.processes = b""
         self.uses = b""
         self.layout = LAYOUT
-        self.live_key: tuple[str, int, int] | None = None
+        self.run: Run | None = None
+        """The run whose facts, table and layout these are."""
         self.hello_message = b""
         self.facts_message: bytes | None = None
         self.table_message: bytes | None = None

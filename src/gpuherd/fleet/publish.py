@@ -170,9 +170,12 @@ class Publication:
 
     def _current_uses(self, node: Node) -> Array:
         """Give one row a use: what it takes of the device, then what its process costs the host."""
-        uses = _matrix(node.uses, node.layout.uses, USE_STREAM, "uses")
-        processes = _matrix(node.processes, node.layout.processes, PROCESS_STREAM, "processes")
-        return np.column_stack([uses, processes[[use.process for use in node.table.uses]]])
+        table, layout = node.table, node.layout
+        uses = _matrix(node.uses, len(table.uses), layout.uses, USE_STREAM, "uses")
+        processes = _matrix(
+            node.processes, len(table.processes), layout.processes, PROCESS_STREAM, "processes"
+        )
+        return np.column_stack([uses, processes[[use.process for use in table.uses]]])
 
     def _message(
         self,
@@ -255,10 +258,10 @@ class Publication:
         )
 
 
-def _matrix(data: bytes, names: tuple[str, ...], wanted: tuple[str, ...], part: str) -> Array:
+def _matrix(data: bytes, rows: int, names: tuple[str, ...], wanted: tuple[str, ...], part: str) -> Array:
     """Read a kept matrix, rounded, with the wanted columns; those the node does not send are unknown."""
-    source = np.frombuffer(data, dtype="<f8").reshape(-1, max(1, len(names)))
-    values = np.full((len(source), len(wanted)), np.nan)
+    source = np.frombuffer(data, dtype="<f8").reshape(rows, len(names))
+    values = np.full((rows, len(wanted)), np.nan)
     bounds = {column.name: (column.low, column.high) for column in COLUMNS[part]}
     for place, name in enumerate(wanted):
         if name in names:
