@@ -35,6 +35,7 @@ __all__ = ["Fleet"]
 log = logging.getLogger(__name__)
 
 STATES_KEPT_EVERY_SECONDS = 30.0
+SPARE_MODELS = 64
 PARTIAL_CODES = frozenset({"metric_failed", "processes_failed"})
 
 
@@ -170,6 +171,8 @@ class Fleet:
 
     def _describe_rows(self, node: Node) -> None:
         rows = self._rows
+        if len(self._models) > 2 * rows.used + SPARE_MODELS:
+            self._forget_models()
         rows.node[node.start : node.start + node.count] = node.row
         position = {device.uuid: node.start + offset for offset, device in enumerate(node.devices)}
         for row, device in enumerate(node.devices, node.start):
@@ -179,6 +182,15 @@ class Fleet:
             rows.parent[row] = -1 if device.parent_uuid is None else position[device.parent_uuid]
             rows.is_partitioned[row] = device.is_partitioned
             rows.model[row] = self._models.setdefault((short_name(device), total), len(self._models))
+
+    def _forget_models(self) -> None:
+        """Number the models anew that devices still have: names come from nodes and could pile up."""
+        used = self._rows.model >= 0
+        kept, numbers = np.unique(self._rows.model[used], return_inverse=True)
+        names = list(self._models)
+        self._models.clear()
+        self._models.update({names[model]: number for number, model in enumerate(kept.tolist())})
+        self._rows.model[used] = numbers
 
     def _set_problems(self, node: Node, problems: tuple[Problem, ...]) -> None:
         node.raw_problems = problems

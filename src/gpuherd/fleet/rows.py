@@ -53,18 +53,41 @@ class _Rows:
         """Give the first of ``count`` neighbouring rows, all at their defaults."""
         if count == 0:
             return 0
-        if self._free[count]:
-            return self._free[count].pop()
-        larger = min((size for size, starts in self._free.items() if starts and size > count), default=None)
-        if larger is not None:
-            start = self._free[larger].pop()
-            self._free[larger - count].append(start + count)
+        start = self._take_free(count)
+        if start is None and sum(size * len(starts) for size, starts in self._free.items()) >= count:
+            self._join_free()
+            start = self._take_free(count)
+        if start is not None:
             return start
         start = self.used
         self.used += count
         if self.used > self.capacity:
             self._grow(max(self.capacity * 2, self.used))
         return start
+
+    def _take_free(self, count: int) -> int | None:
+        """Give a freed block of ``count`` rows, cut from the smallest that is large enough."""
+        size = min((size for size, starts in self._free.items() if starts and size >= count), default=None)
+        if size is None:
+            return None
+        start = self._free[size].pop()
+        if size > count:
+            self._free[size - count].append(start + count)
+        return start
+
+    def _join_free(self) -> None:
+        """Make one block of freed neighbours: a node that keeps changing its size must not use rows up."""
+        blocks = sorted((start, size) for size, starts in self._free.items() for start in starts)
+        self._free.clear()
+        joined = blocks[:1]
+        for start, size in blocks[1:]:
+            last_start, last_size = joined[-1]
+            if last_start + last_size == start:
+                joined[-1] = (last_start, last_size + size)
+            else:
+                joined.append((start, size))
+        for start, size in joined:
+            self._free[size].append(start)
 
     def release(self, start: int, count: int) -> None:
         """Take rows back and put them to their defaults."""

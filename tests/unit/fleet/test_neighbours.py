@@ -112,3 +112,25 @@ def test_a_run_may_go_on_with_another_layout(fleet: Fleet, liar: Liar, layout: L
     liar.connect(layout)
     liar.say(TWO_GPUS, table_of(2))
     assert_everyone_sees(fleet, liar_devices=2, liar_uses=2)
+
+
+def test_a_node_that_keeps_changing_its_size_does_not_use_rows_up(fleet: Fleet, liar: Liar) -> None:
+    devices = tuple(gpu(index) for index in range(16))
+    for revision in range(16 * 20):
+        liar.say(devices[: 16 - revision % 16], ProcessTable(), revision)
+    rows = {device.row for node in fleet.snapshot().nodes for device in node.devices}
+    assert len(rows) == 1 + 1
+    liar.say(devices, ProcessTable(), 16 * 20)
+    rows = {device.row for node in fleet.snapshot().nodes for device in node.devices}
+    assert len(rows) == 1 + 16
+    assert max(rows) < 64
+
+
+def test_a_node_that_keeps_changing_its_models_is_counted_right(fleet: Fleet, liar: Liar) -> None:
+    for revision in range(200):
+        liar.say(tuple(gpu(i, name=f"X{revision} {i}") for i in range(2)), ProcessTable(), revision)
+    fleet.tick()
+    totals = fleet.totals()
+    assert [model.short_name for model in totals.models] == ["A100 80GB", "X199 0", "X199 1"]
+    assert [sum(model.counts.values()) for model in totals.models] == [1, 1, 1]
+    assert len(fleet._models) <= 200  # a leak has no other face
