@@ -263,7 +263,7 @@ class _Sender:
         if ack >= 0 and len(data) >= ack + 9:
             (seq,) = struct.unpack_from(">I", data, ack + 5)
             self._acked[place] = seq
-            if seq == self._seqs[place] - 1:
+            if seq == self._seqs[place] - 1 and seq >= FIRST_SEQ:
                 self._ack_ages.append(time.monotonic() - self._sent_at[place])
         return bool(data)
 

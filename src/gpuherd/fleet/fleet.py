@@ -130,9 +130,14 @@ class Fleet:
         # By identity: a node may send other content under a revision it has used before.
         if node.facts is not run.facts or node.table is not run.table or node.run is not run:
             self._adopt(node, run)
-        layout = node.layout
-        _copy(self._rows.values, node.start, node.count, frame.devices, layout.devices, LAYOUT.devices)
-        _copy(self._node_rows.values, node.row, 1, frame.host, layout.host, LAYOUT.host)
+        if node.is_native:
+            self._rows.write(node.start, frame.devices)
+            self._node_rows.write(node.row, frame.host)
+        else:
+            _copy(
+                self._rows.values, node.start, node.count, frame.devices, node.layout.devices, LAYOUT.devices
+            )
+            _copy(self._node_rows.values, node.row, 1, frame.host, node.layout.host, LAYOUT.host)
         node.disks, node.processes, node.uses = frame.disks, frame.processes, frame.uses
         if frame.problems != node.raw_problems:
             self._set_problems(node, frame.problems)
@@ -157,6 +162,7 @@ class Fleet:
         self._describe_rows(node)
         node.table = run.table
         node.layout = run.hello.layout
+        node.is_native = node.layout.devices == LAYOUT.devices and node.layout.host == LAYOUT.host
         node.hello_message, node.facts_message, node.table_message = (
             run.hello_message,
             run.facts_message,
@@ -352,13 +358,10 @@ class Fleet:
 def _copy(
     target: Floats, start: int, count: int, matrix: bytes, names: tuple[str, ...], ours: tuple[str, ...]
 ) -> None:
-    """Copy a matrix into ``count`` rows; columns are matched by name unless they are exactly ours."""
+    """Copy a matrix of another version's columns into ``count`` rows, column by column, matched by name."""
     if count == 0:
         return
     source = np.frombuffer(matrix, dtype="<f8").reshape(count, -1)
-    if names == ours:
-        target[start : start + count] = source
-        return
     target[start : start + count] = np.nan
     for place, name in enumerate(ours):
         if name in names:

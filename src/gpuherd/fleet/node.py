@@ -59,6 +59,8 @@ class Node:
         self.processes = b""
         self.uses = b""
         self.layout = LAYOUT
+        self.is_native = True
+        """Its matrices have exactly our columns."""
         self.run: Run | None = None
         """The run whose facts, table and layout these are."""
         self.hello_message = b""

@@ -43,11 +43,23 @@ class _Rows:
         self.used = 0
         self._free: defaultdict[int, list[int]] = defaultdict(list)
         self._defaults: dict[str, float | bool] = {}
+        self._row_bytes = 0
+        self._bytes = memoryview(b"")
 
-    def _column(self, name: str, dtype: type, default: float | bool, width: int | None = None) -> None:
+    def _column(self, name: str, dtype: type | str, default: float | bool, width: int | None = None) -> None:
         shape = self.capacity if width is None else (self.capacity, width)
         self._defaults[name] = default
         setattr(self, name, np.full(shape, default, dtype=dtype))
+
+    def write(self, start: int, matrix: bytes) -> None:
+        """Copy whole rows of ``values``, as they came: one memory copy, which is the hub's cost per report."""
+        offset = start * self._row_bytes
+        self._bytes[offset : offset + len(matrix)] = matrix
+
+    def _view_values(self) -> None:
+        values: Floats = getattr(self, "values")  # noqa: B009 - declared by the subclasses
+        self._row_bytes = values.shape[1] * values.itemsize
+        self._bytes = values.data.cast("B")
 
     def allocate(self, count: int) -> int:
         """Give the first of ``count`` neighbouring rows, all at their defaults."""
@@ -103,6 +115,7 @@ class _Rows:
             new[: self.capacity] = old
             setattr(self, name, new)
         self.capacity = capacity
+        self._view_values()
 
 
 class DeviceRows(_Rows):
@@ -135,7 +148,8 @@ class DeviceRows(_Rows):
 
     def __init__(self, capacity: int = 512) -> None:
         super().__init__(capacity)
-        self._column("values", np.float64, np.nan, len(COLUMNS["devices"]))
+        self._column("values", "<f8", np.nan, len(COLUMNS["devices"]))
+        self._view_values()
         for name in ("node", "parent", "model"):
             self._column(name, np.int32, -1)
         self._column("memory_total", np.float64, np.nan)
@@ -164,7 +178,8 @@ class NodeRows(_Rows):
 
     def __init__(self, capacity: int = 64) -> None:
         super().__init__(capacity)
-        self._column("values", np.float64, np.nan, len(COLUMNS["host"]))
+        self._column("values", "<f8", np.nan, len(COLUMNS["host"]))
+        self._view_values()
         self._column("received", np.float64, -np.inf)
         self._column("interval", np.float64, np.nan)
         self._column("skew", np.float64, np.nan)

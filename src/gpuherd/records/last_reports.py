@@ -1,8 +1,9 @@
 """The last state of every node, kept through restarts.
 
 A file of its own, in SQLite's WAL mode with a sync per batch: an acknowledged frame survives kill -9 and power
-cuts. Facts and process tables rarely change and live in another table than samples, so that a tick rewrites
-only what is new.
+cuts. Facts and process tables rarely change and have a row per node. Samples change every second: those of many
+nodes share a row (a *shelf*), because a statement per node would hand the interpreter's lock to and fro for each, and
+next to a busy event loop every hand-over takes milliseconds.
 """
 
 from __future__ import annotations
@@ -22,14 +23,25 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS inventories (
     number INTEGER PRIMARY KEY, node_id TEXT NOT NULL UNIQUE, hello BLOB NOT NULL, facts BLOB, process_table BLOB
 );
-CREATE TABLE IF NOT EXISTS samples (
-    number INTEGER PRIMARY KEY, received_at REAL NOT NULL, sample BLOB, runs BLOB NOT NULL, states BLOB NOT NULL
-);
+CREATE TABLE IF NOT EXISTS shelves (number INTEGER PRIMARY KEY, content BLOB NOT NULL);
 """
-_VERSION = 1
+_VERSION = 2
 _PAGE_BYTES = 16_384
-"""Samples are 1–2 kB: with SQLite's usual 4 kB pages a saved sample costs twice the CPU time."""
-_runs_decoder = msgspec.msgpack.Decoder(dict[str, int])
+"""Shelves are large: SQLite's usual 4 kB pages would only mean more of them."""
+SHELF_NODES = 256
+
+
+class _Entry(Struct, frozen=True, array_like=True):
+    """What changes every second, of one node."""
+
+    received_at: float
+    sample: bytes | None
+    runs: dict[str, int]
+    states: bytes
+
+
+_encoder = msgspec.msgpack.Encoder()
+_shelf_decoder = msgspec.msgpack.Decoder(dict[int, _Entry])
 
 
 class LastReport(Struct, frozen=True, kw_only=True):
@@ -59,6 +71,7 @@ class LastReports:
         """
         self._file = file
         self._numbers: dict[str, int] = {}
+        self._shelves: dict[int, dict[int, _Entry]] = {}
         self._inventories: dict[str, tuple[bytes, bytes | None, bytes | None]] = {}
         try:
             self._connection = self._open()
@@ -74,6 +87,11 @@ class LastReports:
             self._connection = self._open()
         self._numbers = dict(self._connection.execute("SELECT node_id, number FROM inventories"))
         self._next_number = max(self._numbers.values(), default=0) + 1
+        for number, content in self._connection.execute("SELECT number, content FROM shelves"):
+            try:
+                self._shelves[number] = _shelf_decoder.decode(content)
+            except msgspec.DecodeError:
+                continue  # its nodes will tell their state again
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False, timeout=5)
@@ -84,7 +102,9 @@ class LastReports:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _VERSION):
                 # Another version's idea of a last state; nodes will tell theirs again.
-                connection.executescript("DROP TABLE IF EXISTS inventories; DROP TABLE IF EXISTS samples;")
+                connection.executescript(
+                    "DROP TABLE IF EXISTS inventories; DROP TABLE IF EXISTS samples; DROP TABLE IF EXISTS shelves;"
+                )
             connection.executescript(_SCHEMA)
             connection.execute(f"PRAGMA user_version={_VERSION}")
         except sqlite3.DatabaseError:
@@ -94,7 +114,8 @@ class LastReports:
 
     def save(self, batch: Iterable[LastReport]) -> None:
         """Write a batch durably, all or nothing."""
-        inventories, samples = {}, []
+        inventories: dict[str, tuple[bytes, bytes | None, bytes | None]] = {}
+        touched: set[int] = set()
         for kept in batch:
             number = self._numbers.get(kept.node_id)
             if number is None:
@@ -105,17 +126,30 @@ class LastReports:
             # The same objects are handed in until they change, which makes this comparison a look at pointers.
             if before is None or any(new is not old for new, old in zip(inventory, before, strict=True)):
                 inventories[kept.node_id] = inventory
-            samples.append(
-                (number, kept.received_at, kept.sample, msgspec.msgpack.encode(kept.runs), kept.states)
+            place = number // SHELF_NODES
+            self._shelves.setdefault(place, {})[number] = _Entry(
+                kept.received_at, kept.sample, kept.runs, kept.states
             )
+            touched.add(place)
+        self._write(
+            [(self._numbers[node_id], node_id, *inventory) for node_id, inventory in inventories.items()],
+            touched,
+        )
+        self._inventories.update(inventories)
+
+    def _write(
+        self, inventories: list[tuple[object, ...]], shelves: set[int], removed: int | None = None
+    ) -> None:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
+            if removed is not None:
+                connection.execute("DELETE FROM inventories WHERE number = ?", (removed,))
+            connection.executemany("INSERT OR REPLACE INTO inventories VALUES (?, ?, ?, ?, ?)", inventories)
             connection.executemany(
-                "INSERT OR REPLACE INTO inventories VALUES (?, ?, ?, ?, ?)",
-                [(self._numbers[node_id], node_id, *inventory) for node_id, inventory in inventories.items()],
+                "INSERT OR REPLACE INTO shelves VALUES (?, ?)",
+                [(place, _encoder.encode(self._shelves[place])) for place in sorted(shelves)],
             )
-            connection.executemany("INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?)", samples)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             if connection.in_transaction:
@@ -123,44 +157,39 @@ class LastReports:
             raise Failed(
                 f"cannot save to {self._file}: {error}; free some space or check the disk"
             ) from error
-        self._inventories.update(inventories)
 
     def load_all(self) -> list[LastReport]:
         """Read every node's last state; a row that cannot be read is left out."""
         rows = self._connection.execute(
-            "SELECT node_id, received_at, hello, facts, process_table, sample, runs, states"
-            " FROM samples JOIN inventories USING (number)"
+            "SELECT number, node_id, hello, facts, process_table FROM inventories"
         )
         reports = []
-        for node_id, received_at, hello, facts, table, sample, runs, states in rows:
-            try:
-                numbers = _runs_decoder.decode(runs)
-            except msgspec.DecodeError:
-                continue
-            reports.append(
-                LastReport(
-                    node_id=node_id,
-                    received_at=received_at,
-                    hello=hello,
-                    facts=facts,
-                    table=table,
-                    sample=sample,
-                    runs=numbers,
-                    states=states,
+        for number, node_id, hello, facts, table in rows:
+            entry = self._shelves.get(number // SHELF_NODES, {}).get(number)
+            if entry is not None:
+                reports.append(
+                    LastReport(
+                        node_id=node_id,
+                        received_at=entry.received_at,
+                        hello=hello,
+                        facts=facts,
+                        table=table,
+                        sample=entry.sample,
+                        runs=entry.runs,
+                        states=entry.states,
+                    )
                 )
-            )
         return reports
 
     def forget(self, node_id: str) -> None:
         """Drop what is kept of a node."""
-        number = self._numbers.pop(node_id, None)
+        number = self._numbers.get(node_id)
         if number is None:
             return
-        try:
-            self._connection.execute("DELETE FROM samples WHERE number = ?", (number,))
-            self._connection.execute("DELETE FROM inventories WHERE number = ?", (number,))
-        except sqlite3.Error as error:
-            raise Failed(f"cannot save to {self._file}: {error}") from error
+        shelf = self._shelves.get(number // SHELF_NODES, {})
+        shelf.pop(number, None)
+        self._write([], {number // SHELF_NODES} & self._shelves.keys(), removed=number)
+        del self._numbers[node_id]
         self._inventories.pop(node_id, None)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from gpuherd.model.errors import Failed, Misconfigured
-from gpuherd.records.last_reports import LastReport, LastReports
+from gpuherd.records.last_reports import SHELF_NODES, LastReport, LastReports
 
 KEPT = LastReport(
     node_id="a",
@@ -100,10 +100,11 @@ def test_another_versions_state_is_begun_anew(store: LastReports, file: Path) ->
     assert reopened(file) == []
 
 
-def test_an_unreadable_row_is_left_out(store: LastReports, file: Path) -> None:
-    store.save([KEPT, structs.replace(KEPT, node_id="b")])
-    store._connection.execute("UPDATE samples SET runs = x'c1' WHERE number = 1")
-    assert [kept.node_id for kept in reopened(file)] == ["b"]
+def test_an_unreadable_shelf_is_left_out(store: LastReports, file: Path) -> None:
+    names = [f"n{number}" for number in range(SHELF_NODES + 5)]
+    store.save([structs.replace(KEPT, node_id=name) for name in names])
+    store._connection.execute("UPDATE shelves SET content = x'c1' WHERE number = 0")
+    assert [kept.node_id for kept in reopened(file)] == names[SHELF_NODES - 1 :]
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
