@@ -18,6 +18,9 @@ __all__ = ["HIDDEN", "LONGEST_TEXT", "RULES", "scrub"]
 LONGEST_TEXT = 4_096
 """Characters of a command line that are looked at; several times what is shown."""
 
+DEEPEST_SCRIPT = 4
+"""Commands within commands that are looked into; what is deeper is hidden."""
+
 RULES = ("flag", "assignment", "header", "url", "token", "after_word", "program")
 """The names of the rules, as docs/scrubbing.md lists them."""
 
@@ -29,7 +32,7 @@ _INNER_OPTION = re.compile(r"\s--?[A-Za-z]")  # a command within an argument: ss
 _WORDS = re.compile(r"\S++|\s++")
 
 _ASSIGNED = re.compile(
-    r"(?<![\w.\-])(-{0,2}+[A-Za-z_][\w.\-]{0,63}+)(\\?[\"']?+\s{0,4}+(?:=|:(?!//))>?\s{0,4}+)"
+    r"(?<![\w.\-])(-{0,2}+[A-Za-z_][\w.\-]{0,63}+)(\\?[\"']?+\]?+\s{0,4}+(?:=|:(?!//))>?\s{0,4}+)"
     r"(\\?\"(?:[^\"\\]|\\.)*+\\?\"?+|'[^']*+'?+|[^\s\"'&;|]++)"
 )
 _SCHEME_WORD = re.compile(r"(?i)\b(bearer|basic|digest|negotiate)(\s++|%20|\+)([^\s\"',;]{4,}+)")
@@ -39,6 +42,7 @@ _URL_USER = re.compile(r"(?i)(?<![a-z0-9])([a-z][a-z0-9+.\-]{1,20}+://)([^\s/?#\
 _URL_SLASHED = re.compile(r"(?i)(://)([^\s/:@\"']{1,128}+:[^\s@\"']{0,256}+)@")
 _AFTER_WORD = re.compile(r"(?i)(?:login|log-in|auth|authenticate|token|password|secret|apikey|api-key|key)\Z")
 _LONG_VALUE = re.compile(r"[A-Za-z0-9+/_=.\-]{16,}+\Z")
+_QUOTES = ("'", '"')
 _SCRIPT_FLAGS = frozenset({"-c", "-lc", "-ic", "-ec", "-xc", "-lic", "--command", "-e"})
 
 
@@ -49,7 +53,7 @@ def scrub(arguments: Sequence[str]) -> list[str]:
     the word that the cut went through, so that no half of a secret escapes its pattern.
     """
     kept, was_cut = _cut(arguments)
-    scrubbed = _scrub_arguments(kept)
+    scrubbed = _scrub_arguments(kept, depth=0)
     return [*scrubbed, "…"] if was_cut else scrubbed
 
 
@@ -66,8 +70,11 @@ def _cut(arguments: Sequence[str]) -> tuple[list[str], bool]:
     return kept, False
 
 
-def _scrub_arguments(arguments: Sequence[str]) -> list[str]:
-    """Apply the rules that need the borders between arguments, then the patterns within each."""
+def _scrub_arguments(arguments: Sequence[str], depth: int) -> list[str]:
+    """Apply the rules that need the borders between arguments, then the patterns within each.
+
+    ``depth`` counts the commands around this one: ``sh -c "ssh host 'train x'"``.
+    """
     result: list[str] = []
     hide_next = False
     is_script_next = True  # a first argument with spaces is a title that the process gave itself
@@ -94,12 +101,12 @@ def _scrub_arguments(arguments: Sequence[str]) -> list[str]:
             hide_next = style == "next"
             result.append(shown)
         elif is_script:
-            result.append(_scrub_script(argument))
+            result.append(_scrub_script(argument, depth))
         elif _BARE_FLAG.match(argument) and is_secret_name(argument):
             hide_next = True
             result.append(argument)
         else:
-            result.append(_scrub_whole(argument))
+            result.append(_scrub_whole(argument, depth))
     return result
 
 
@@ -107,12 +114,14 @@ def _program_flag(argument: str, flags: dict[str, FlagStyle]) -> tuple[FlagStyle
     for flag, style in flags.items():
         if argument == flag:
             return ("next" if style != "attached" else None), argument
+        if flag.startswith("--") and argument.startswith(f"{flag}="):
+            return "attached", f"{flag}={HIDDEN}"
         if style != "next" and argument.startswith(flag) and len(flag) == 2 and not argument.startswith("--"):
             return "attached", flag + HIDDEN
     return None, argument
 
 
-def _scrub_whole(argument: str) -> str:
+def _scrub_whole(argument: str, depth: int) -> str:
     """Treat one argument: ``name=value`` and ``Header: value`` to its end, anything else by patterns."""
     assigned = _FLAG.match(argument)
     if assigned and is_secret_name(assigned[1]):
@@ -120,13 +129,19 @@ def _scrub_whole(argument: str) -> str:
     header = _HEADER.match(argument)
     if header and is_secret_name(header[1]) and not header[2].startswith("//"):
         return f"{header[1]}: {HIDDEN}"
-    return _scrub_script(argument) if _INNER_OPTION.search(argument) else _scrub_text(argument)
+    return _scrub_script(argument, depth) if _INNER_OPTION.search(argument) else _scrub_text(argument)
 
 
-def _scrub_script(script: str) -> str:
+def _scrub_script(script: str, depth: int) -> str:
     """Treat a shell script or process title: its words are arguments, and a quoted value may span several."""
-    words = _WORDS.findall(_scrub_text(script))
-    return " ".join(_scrub_arguments(_join_quoted([word for word in words if not word.isspace()])))
+    if depth >= DEEPEST_SCRIPT:
+        return HIDDEN
+    # Without its own quotes: with them it would be one word, and that word the same script again.
+    quote = script[:1] if script[:1] in _QUOTES else ""
+    end = quote if quote and len(script) > 1 and script.endswith(quote) else ""
+    inner = script[len(quote) : len(script) - len(end)]
+    words = [word for word in _WORDS.findall(_scrub_text(inner)) if not word.isspace()]
+    return quote + " ".join(_scrub_arguments(_join_quoted(words), depth + 1)) + end
 
 
 def _join_quoted(words: list[str]) -> list[str]:
@@ -138,7 +153,7 @@ def _join_quoted(words: list[str]) -> list[str]:
             quote = "" if word.endswith(quote) else quote
             continue
         joined.append(word)
-        opening = word[:1] if word[:1] in "\"'" else ""
+        opening = word[:1] if word[:1] in _QUOTES else ""
         if opening and not (len(word) > 1 and word.endswith(opening)):
             quote = opening
     return joined

@@ -184,6 +184,38 @@ def test_time_is_linear_below_the_cut(name: str) -> None:
     assert cost(LONGEST_TEXT - 1) < 6 * cost(LONGEST_TEXT // 2) + 0.002
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["'my program' --token hunter2"], ["'my program' --token ***"]),
+        (['"worker 1"'], ['"worker 1"']),
+        (["'torn title --token hunter2"], ["'torn title --token ***"]),
+        (["sh", "-c", "bash -c 'mysql -phunter2 -e x'"], ["sh", "-c", "bash -c 'mysql -p*** -e x'"]),
+        (
+            ["python", "-c", "os.environ['API_KEY'] = 'hunter2'"],
+            ["python", "-c", "os.environ['API_KEY'] = ***"],
+        ),
+        (["curl", "--user=me:hunter2", "https://x"], ["curl", "--user=***", "https://x"]),
+    ],
+)
+def test_quotes_within_an_argument(arguments: list[str], shown: list[str]) -> None:
+    assert scrub(arguments) == shown
+
+
+@given(st.lists(st.text(alphabet="'\"ab -=c", max_size=60), max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_quotes_in_any_order_end(arguments: list[str]) -> None:
+    assert len(scrub(arguments)) == len(arguments)
+    assert len(scrub(["sh", "-c", " ".join(arguments)])) == 3
+
+
+def test_a_command_deep_within_commands_is_hidden() -> None:
+    deep = "train --token hunter2"
+    for quote in "'\"" * 1000:
+        deep = f"{quote}-c {deep}{quote}"
+    assert "hunter2" not in " ".join(scrub(["sh", "-c", deep]))
+
+
 def test_a_secret_at_the_cut_does_not_leak() -> None:
     filler = "x" * (LONGEST_TEXT - 20)
     token = "hf_" + "a1B2" * 8
