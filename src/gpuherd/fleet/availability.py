@@ -36,6 +36,7 @@ class Reason(IntEnum):
     OFFLINE = 9
     PARTIAL = 10
     SLICES = 11
+    NO_SLICES = 12
 
 
 REASONS: dict[Reason, str] = {
@@ -51,6 +52,7 @@ REASONS: dict[Reason, str] = {
     Reason.OFFLINE: "the node is silent",
     Reason.PARTIAL: "not everything that decides could be read",
     Reason.SLICES: "split into slices",
+    Reason.NO_SLICES: "to be split into slices (MIG), but there are none",
 }
 
 
@@ -103,7 +105,7 @@ def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: Avai
         ],
         otherwise=(UNKNOWN, Reason.PARTIAL),
     )
-    _gather_slices(rows, state)
+    _gather_slices(rows, state, reason)
     _date(rows, state, now, received, idle_since)
     rows.state[:] = state
     rows.reason[:] = reason
@@ -119,21 +121,24 @@ def _choose(rules: list[tuple[Array, int, Reason]], otherwise: tuple[int, Reason
     return states[first], reasons[first]
 
 
-def _gather_slices(rows: DeviceRows, state: Array) -> None:
+def _gather_slices(rows: DeviceRows, state: Array, reason: Array) -> None:
     """Give a partitioned GPU the most telling state among its slices: any at work, else any held, else free.
 
-    A slice that is in fault or cannot be read leaves the parent unknown rather than free.
+    A slice that is in fault or cannot be read leaves the parent unknown rather than free; so does the lack of any
+    slice, because nothing runs on such a GPU.
     """
     slices = np.flatnonzero(rows.parent >= 0)
-    if not slices.size:
-        return
     rank = np.full(len(DEVICE_STATES), 1, dtype=np.uint8)
     rank[FREE], rank[UNKNOWN], rank[FAULT], rank[HELD], rank[BUSY] = 0, 1, 1, 2, 3
     by_rank = np.array([FREE, UNKNOWN, HELD, BUSY], dtype=np.uint8)
-    best = np.zeros(len(state), dtype=np.uint8)
+    best = np.full(len(state), rank[UNKNOWN], dtype=np.uint8)
+    is_split = np.zeros(len(state), dtype=np.bool_)
+    is_split[rows.parent[slices]] = True
+    best[is_split] = rank[FREE]
     np.maximum.at(best, rows.parent[slices], rank[state[slices]])
     parents = rows.is_partitioned & (state == FREE)
     state[parents] = by_rank[best[parents]]
+    reason[parents & ~is_split] = Reason.NO_SLICES
 
 
 def _date(rows: DeviceRows, state: Array, now: float, received: Array, idle_since: Array) -> None:

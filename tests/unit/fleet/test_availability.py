@@ -208,6 +208,20 @@ def test_a_jump_of_the_hubs_clock_ages_nothing(
     assert availability(fleet).since == pytest.approx(clock.wall())
 
 
+def test_a_partitioned_gpu_without_slices_is_never_free(
+    fleet: Fleet, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0, is_partitioned=True))
+    node.sample(DeviceSample(memory_used_bytes=0))
+    fleet.tick()
+    availability = fleet.devices()[0].availability
+    assert (availability.state, availability.reason) == (
+        "unknown",
+        "to be split into slices (MIG), but there are none",
+    )
+
+
 def test_a_fault_of_the_parent_takes_its_slices_along(
     fleet: Fleet, speaker: Callable[[str], Speaker]
 ) -> None:
