@@ -140,17 +140,19 @@ class NodeLinks:
             self._end(older, _REPLACED)
         reading = link.reading = asyncio.current_task()
         try:
-            await self._read(link)
-        except asyncio.CancelledError:
-            # Our own doing when a link is ended (see _end); anyone else's goes through.
-            if link.ending is None or reading is None or reading.uncancel() > 0:
-                raise
+            try:
+                await self._read(link)
+            except asyncio.CancelledError:
+                # Our own doing when a link is ended (see _end); anyone else's goes through.
+                if link.ending is None or reading is None or reading.uncancel() > 0:
+                    raise
+            finally:
+                if self._links.get(node_id) is link:
+                    del self._links[node_id]
+            if link.ending is not None:
+                await self._say_goodbye(link, link.ending)
         finally:
-            if self._links.get(node_id) is link:
-                del self._links[node_id]
-        if link.ending is not None:
-            await self._say_goodbye(link, link.ending)
-        link.is_done.set()
+            link.is_done.set()  # whatever happened: close_all waits for it
 
     async def _read(self, link: Link) -> None:
         channel, decode = link.channel, self._decode

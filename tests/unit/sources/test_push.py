@@ -193,3 +193,19 @@ def test_cancelling_the_server_side_goes_through() -> None:
         assert links.open_count == 0
 
     play(story)
+
+
+def test_stopping_does_not_wait_for_a_link_that_breaks_while_it_is_ended() -> None:
+    async def run() -> None:
+        links = NodeLinks(Intake(), monotonic=ManualClock().monotonic)
+        pipe, task = await link(links)
+
+        async def broken(code: int, reason: str) -> None:
+            raise ConnectionResetError
+
+        pipe.close = broken  # type: ignore[method-assign]
+        async with asyncio.timeout(1):
+            await links.close_all()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
