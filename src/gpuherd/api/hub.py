@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +23,7 @@ from gpuherd.api.health import Health, LinkHealth
 from gpuherd.api.keeping import Keeper
 from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
 from gpuherd.api.rest import build_rest
-from gpuherd.api.server import WebServer
+from gpuherd.api.server import WebServer, claim_address
 from gpuherd.api.settings import HubSettings
 from gpuherd.api.stream import LiveStream
 from gpuherd.api.supervision import Supervisor
@@ -54,6 +56,27 @@ def _make_state_dir(folder: Path) -> None:
         ) from error
 
 
+def _lock_state_dir(folder: Path) -> int:
+    """Hold the folder until the descriptor is closed, however that happens; ``Misconfigured`` if a hub has it.
+
+    Two hubs in one folder would number their nodes alike and overwrite each other's last states.
+    """
+    try:
+        descriptor = os.open(folder / "hub.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Misconfigured(
+            f"hub.state_dir: cannot write {folder}: {error.strerror}; choose a folder that this user may write"
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise Misconfigured(
+            f"hub.state_dir: another hub runs with {folder}; stop that one or choose another folder"
+        ) from error
+    return descriptor
+
+
 class Hub:
     """A running hub: ``async with Hub(settings) as hub: await hub.run_until(stop)``."""
 
@@ -78,16 +101,19 @@ class Hub:
         self._admission: Admission | None = None
         self._keeper: Keeper | None = None
         self._server: WebServer | None = None
+        self._lock: int | None = None
         self._started_at = self.clock.monotonic()
 
     # -- life --------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         """Open the records, bring back the last state, listen and start the loops; ``Misconfigured`` if it cannot."""
+        claim_address(self.settings.address)  # before anything is touched: the commonest reason not to start
         _make_state_dir(self.settings.state_dir)
-        enrolment = await asyncio.to_thread(open_enrolment, self.settings)
-        self._admission = Admission(enrolment, self.clock, on_change=self._nodes_changed)
+        self._lock = _lock_state_dir(self.settings.state_dir)
         try:
+            enrolment = await asyncio.to_thread(open_enrolment, self.settings)
+            self._admission = Admission(enrolment, self.clock, on_change=self._nodes_changed)
             store = self._open_store(self.settings.state_dir / "state.sqlite")
             self._keeper = Keeper(
                 store,
@@ -127,6 +153,9 @@ class Hub:
             self._keeper.close()
         if self._admission is not None:
             self._admission.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set; ``Failed`` if the web server ends before that."""

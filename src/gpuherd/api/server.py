@@ -16,7 +16,7 @@ from gpuherd.api.asgi import App
 from gpuherd.api.settings import HubSettings, ListenAddress
 from gpuherd.model.errors import Failed, Misconfigured
 
-__all__ = ["WebServer"]
+__all__ = ["WebServer", "claim_address"]
 
 log = logging.getLogger(__name__)
 

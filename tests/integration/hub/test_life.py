@@ -120,6 +120,21 @@ def test_a_port_that_is_taken_is_one_sentence_even_if_by_a_hub(tmp_path: Path) -
     asyncio.run(story())
 
 
+def test_a_state_folder_in_use_is_one_sentence_and_free_again_afterwards(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running_hub(tmp_path) as hub:
+            with pytest.raises(
+                Misconfigured, match=r"hub\.state_dir: another hub runs with .*; stop that one"
+            ):
+                async with Hub(HubSettings(state_dir=tmp_path, listen="127.0.0.1:0")):
+                    pass
+            assert (await get_json(f"{hub.url}api/v1/health"))["status"] == "ok"
+        async with running_hub(tmp_path):
+            pass
+
+    asyncio.run(story())
+
+
 def test_an_address_that_is_not_ours_is_one_sentence(tmp_path: Path) -> None:
     async def story() -> None:
         settings = HubSettings(state_dir=tmp_path, listen="192.0.2.1:8470", public="read")
