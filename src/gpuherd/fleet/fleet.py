@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 STATES_KEPT_EVERY_SECONDS = 30.0
 SPARE_MODELS = 64
+CLOCK_STEP_SECONDS = 1.0
+"""The wall clock may be set back by this much, as time services do, without raising doubts."""
 PARTIAL_CODES = frozenset({"metric_failed", "processes_failed"})
 
 
@@ -306,7 +308,11 @@ class Fleet:
             return
         node.runs = dict(kept.runs)
         node.counts.clear()
-        age = max(0.0, self.clock.wall() - kept.received_at)
+        age = self.clock.wall() - kept.received_at
+        if age < -CLOCK_STEP_SECONDS:
+            # The clock was set back while we were away: nobody knows how old this is, so it is not called live.
+            age = self.settings.offline_after_seconds + CLOCK_STEP_SECONDS
+        age = max(0.0, age)
         self._node_rows.received[node.row] = self.clock.monotonic() - age
         self._node_rows.skew[node.row] += age  # it was counted from now, not from when the sample came
         node.received_wall = kept.received_at

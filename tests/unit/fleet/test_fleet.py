@@ -249,6 +249,23 @@ def test_the_last_state_survives_a_restart_with_its_age(
     assert again.open_run("n1", hello).resume_after_seq == node.seq
 
 
+def test_a_last_state_from_the_future_is_not_called_live(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    node = speaker("n1")
+    node.describe(GPU)
+    node.sample(IDLE)
+    fleet.tick()
+    (kept,) = fleet.take_unsaved()
+    clock.wall_offset -= 86_400  # the hub's machine came up with a wrong clock
+    again = Fleet(clock=clock, settings=fleet.settings)
+    again.add_node("n1", "n1")
+    again.restore(kept)
+    again.tick()
+    assert again.devices()[0].availability.state == "offline"
+    assert again.totals().nodes["offline"] == 1
+
+
 def test_a_damaged_last_state_leaves_the_node_never_seen(
     fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
