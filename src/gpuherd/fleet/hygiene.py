@@ -14,6 +14,9 @@ from gpuherd.model.text import COMMAND_LENGTH, LABEL_LENGTH, SENTENCE_LENGTH, cl
 __all__ = ["clean_facts", "clean_problems", "clean_table"]
 
 S = TypeVar("S", bound=Struct)
+MAX_ADDRESSES = 64
+MAX_DISKS = 64
+"""Every disk is a number in every message to every viewer."""
 _LENGTHS = {"command": COMMAND_LENGTH, "message": SENTENCE_LENGTH}
 
 
@@ -30,7 +33,11 @@ def _clean(thing: S) -> S:
 
 
 def clean_facts(facts: NodeFacts) -> NodeFacts:
-    """Clean all names; refuse devices that cannot be told apart or slices without a parent before them."""
+    """Clean all names; refuse devices that cannot be told apart, slices without a parent before them, and more
+    disks than any report may have.
+    """
+    if len(facts.host.disks) > MAX_DISKS:
+        raise Refused("too_many_disks", f"{len(facts.host.disks)} disks are over the cap of {MAX_DISKS}")
     devices = tuple(_clean(device) for device in facts.devices)
     seen: set[str] = set()
     for device in devices:
@@ -45,7 +52,7 @@ def clean_facts(facts: NodeFacts) -> NodeFacts:
         seen.add(device.uuid)
     host = structs.replace(
         _clean(facts.host),
-        addresses=tuple(_clean(address) for address in facts.host.addresses[:64]),
+        addresses=tuple(_clean(address) for address in facts.host.addresses[:MAX_ADDRESSES]),
         disks=tuple(_clean(disk) for disk in facts.host.disks),
     )
     return NodeFacts(host=host, devices=devices)

@@ -11,7 +11,8 @@ from msgspec import structs
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.node import Run
 from gpuherd.model.devices import DeviceFacts
-from gpuherd.model.hosts import HostFacts
+from gpuherd.model.errors import Refused
+from gpuherd.model.hosts import Disk, HostFacts
 from gpuherd.model.processes import Process, ProcessTable, ProcessUse
 from gpuherd.model.reports import NodeFacts
 from gpuherd.wire.codec import encode
@@ -134,3 +135,11 @@ def test_a_node_that_keeps_changing_its_models_is_counted_right(fleet: Fleet, li
     assert [model.short_name for model in totals.models] == ["A100 80GB", "X199 0", "X199 1"]
     assert [sum(model.counts.values()) for model in totals.models] == [1, 1, 1]
     assert len(fleet._models) <= 200  # a leak has no other face
+
+
+def test_more_disks_than_a_report_may_have_are_refused(fleet: Fleet, liar: Liar) -> None:
+    disks = tuple(Disk(mount=f"/{number}", total_bytes=1) for number in range(65))
+    facts = FactsFrame(seq=0, revision=1, facts=NodeFacts(host=HostFacts(hostname="liar", disks=disks)))
+    with pytest.raises(Refused, match="65 disks are over the cap of 64"):
+        liar.run.accept(facts, encode(facts))
+    assert liar.run.facts is None
