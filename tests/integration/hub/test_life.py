@@ -89,6 +89,20 @@ def test_a_restart_keeps_nodes_last_states_and_numbers(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_the_whole_herd_is_put_together_once_per_tick_however_many_ask(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running_hub(tmp_path) as hub:
+            await hub.admit("one")
+            first = hub.fleet_view()
+            assert hub.fleet_view() is first
+            assert [node.id for node in first.nodes] == ["one"]
+            await hub.admit("two")  # who joins is seen at once
+            assert [node.id for node in hub.fleet_view().nodes] == ["one", "two"]
+            await eventually(lambda: hub.fleet_view().tick > first.tick)
+
+    asyncio.run(story())
+
+
 def test_a_removed_node_leaves_nothing_behind(tmp_path: Path) -> None:
     async def story() -> None:
         async with running_hub(tmp_path) as hub, node_client(hub, "a") as client:
