@@ -160,6 +160,7 @@ class Fleet:
             node.facts, node.count = run.facts, len(run.facts.devices)
             node.start = self._rows.allocate(node.count)
             restore_states(node, self._rows, self.clock, kept)
+            self._publication.devices_moved(node)
         node.facts = run.facts
         self._describe_rows(node)
         node.table = run.table

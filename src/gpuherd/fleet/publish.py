@@ -83,6 +83,7 @@ class Publication:
         self._clock = clock
         self._tick = -1
         self._stale_inventory: dict[str, Node] = {}
+        self._moved: set[str] = set()
         self._removed: list[int] = []
         self._devices = np.empty((0, len(DEVICE_STREAM) + 3))
         self._hosts = np.empty((0, len(HOST_STREAM) + 4))
@@ -93,19 +94,31 @@ class Publication:
         """Remember that a node's facts, table or problems must be told again."""
         self._stale_inventory[node.id] = node
 
+    def devices_moved(self, node: Node) -> None:
+        """Remember that a node has other rows: what was told of them before was told of other devices."""
+        self._moved.add(node.id)
+
     def node_removed(self, node: Node) -> None:
         """Remember that a node is gone."""
         self._stale_inventory.pop(node.id, None)
         self._uses.pop(node.id, None)
         self._disks.pop(node.id, None)
+        self._moved.discard(node.id)
         self._removed.append(node.row)
 
     def snapshot(self, tick: int) -> FleetChange:
-        """Tell everything, exactly as those know it who have followed all changes."""
+        """Tell everything, exactly as those know it who have followed all changes.
+
+        Devices that have moved since are left out, hence unknown, until the next tick has judged them.
+        """
         if self._tick != tick:
             self.change(tick)
         nodes = list(self._nodes.values())
-        used = np.flatnonzero(self._rows.node[: len(self._devices)] >= 0)
+        is_told = self._rows.node[: len(self._devices)] >= 0
+        for node in nodes:
+            if node.id in self._moved:
+                is_told[node.start : node.start + node.count] = False
+        used = np.flatnonzero(is_told)
         use_nodes = [(node, np.arange(len(self._uses[node.id]))) for node in nodes if node.id in self._uses]
         return self._message(
             tick, None, nodes, [], used, [node for node in nodes if self._is_told(node)], use_nodes
@@ -121,6 +134,7 @@ class Publication:
         changed_hosts = self._compare(hosts, self._hosts)
         stale, self._stale_inventory = self._stale_inventory, {}
         removed, self._removed = self._removed, []
+        self._moved.clear()
         told_before, self._tick = self._tick, tick
         self._devices, self._hosts = devices, hosts
         use_nodes, host_nodes = [], []

@@ -116,3 +116,21 @@ def test_unknown_stays_unknown_in_the_stream(fleet: Fleet, speaker: Callable[[st
     devices = fleet.snapshot().devices
     assert devices.utilization_gpu == [None]
     assert devices.memory_used_bytes == [None]
+
+
+def test_a_newcomer_is_not_told_of_a_device_what_was_true_of_another(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    shrinking, growing = speaker("a"), speaker("b")
+    shrinking.describe(gpu(0), gpu(1))
+    shrinking.sample(*[DeviceSample(utilization_gpu=0.0, memory_used_bytes=0)] * 2)
+    fleet.tick()
+    assert fleet.change().devices.state == ["free", "free"]
+    shrinking.describe()
+    shrinking.sample()
+    growing.describe(gpu(8), gpu(9))  # into the rows that the other one left
+    growing.sample(*[DeviceSample(utilization_gpu=0.9)] * 2)
+    assert fleet.snapshot().devices.state == []
+    fleet.tick()
+    assert fleet.change().devices.state == ["busy", "busy"]
+    assert fleet.snapshot().devices.state == ["busy", "busy"]
