@@ -117,6 +117,7 @@ class Credentials:
             self.check()
         token = self._join_token or ""
         hostname = clean(socket.gethostname())
+        self._write("")  # before the token is spent: a credential that cannot be kept would be lost
         body = msgspec.json.encode(_Request(token=token, hostname=hostname, name=self._node_name))
         status, answer = self._post(body)
         if not 200 <= status < 300:
@@ -175,6 +176,10 @@ class Credentials:
         )
 
     def _store(self, credential: str) -> None:
+        self._write(credential + "\n").replace(self._credential_file)
+
+    def _write(self, text: str) -> Path:
+        """Write beside the credential's file and give the path; ``Misconfigured`` if that is impossible."""
         path = self._credential_file
         temporary = path.with_name(f".{path.name}.new")
         try:
@@ -182,13 +187,13 @@ class Credentials:
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
                 os.fchmod(fd, 0o600)
-                os.write(fd, credential.encode() + b"\n")
+                os.write(fd, text.encode())
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            temporary.replace(path)
         except OSError as error:
             raise Misconfigured(
                 f"the credential cannot be kept in {path}: {error.strerror}; make the folder writable or set "
                 "agent.state_dir"
             ) from error
+        return temporary

@@ -171,3 +171,4 @@ def test_a_credential_that_cannot_be_kept_names_the_folder(
     (tmp_path / "state").write_text("in the way")
     with pytest.raises(Misconfigured, match=r"agent\.state_dir"):
         credentials(hub, tmp_path, token_file).get()
+    assert hub.requests == [], "the token is not spent on a credential that would be lost"
