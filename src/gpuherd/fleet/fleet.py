@@ -99,6 +99,12 @@ class Fleet:
         node.dropped_by_agent = hello.dropped_frames
         return Run(node, hello, self, self.clock)
 
+    def refuse(self, node_id: str, error: Refused) -> None:
+        """Count against a node a frame that came before any run was open."""
+        node = self._nodes.get(node_id)
+        if node is not None:
+            node.refuse(error, self.clock.wall())
+
     def accept_report(self, node_id: str, report: Report) -> None:
         """Take a whole report that came without numbers; ``Refused`` if its parts do not line up."""
         problem = report.mismatch()

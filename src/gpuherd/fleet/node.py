@@ -90,6 +90,12 @@ class Node:
         while len(self.runs) > MAX_RUNS:
             del self.runs[next(iter(self.runs))]
 
+    def refuse(self, error: Refused, wall: float) -> None:
+        """Count something of this node that could not be taken."""
+        self.refused[error.code] += 1
+        self.last_error = str(error)
+        self.last_error_at = wall
+
     def health(self) -> NodeHealth:
         """Tell how this node's frames fared."""
         return NodeHealth(
@@ -167,9 +173,7 @@ class Run:
 
     def refuse(self, error: Refused) -> None:
         """Count a frame that could not be taken, also one that did not even decode."""
-        self.node.refused[error.code] += 1
-        self.node.last_error = str(error)
-        self.node.last_error_at = self._clock.wall()
+        self.node.refuse(error, self._clock.wall())
 
     def _is_new(self, seq: int) -> bool:
         last = self.received_seq

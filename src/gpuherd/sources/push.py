@@ -82,6 +82,9 @@ class Intake(Protocol):
     def open_run(self, node_id: str, hello: Hello) -> NumberedRun:
         """Begin or go on with a run; ``Refused`` if the node is not enrolled."""
 
+    def refuse(self, node_id: str, error: Refused) -> None:
+        """Count against the node what came before any run was open."""
+
 
 class Link:
     """One open connection of one node."""
@@ -172,7 +175,9 @@ class NodeLinks:
             except Refused as refusal:
                 bad_frames += 1
                 self.refused[refusal.code] += 1
-                if frame is None and run is not None:
+                if run is None:
+                    self._intake.refuse(link.node_id, refusal)
+                elif frame is None:
                     run.refuse(refusal)
                 notice = Notice(
                     code=refusal.code,

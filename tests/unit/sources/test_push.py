@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from gpuherd.model.errors import Refused
+from gpuherd.model.processes import ProcessTable
 from gpuherd.sources.push import NodeLinks
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
 from gpuherd.wire.frames import Ack, FactsFrame, Hello, Notice, SampleFrame, TableFrame, Welcome
@@ -57,9 +58,13 @@ class Taken:
 class Intake:
     def __init__(self) -> None:
         self.received = 0
+        self.refused: list[tuple[str, str]] = []
 
     def open_run(self, node_id: str, hello: Hello) -> Taken:
         return Taken(hello.boot_id, self.received)
+
+    def refuse(self, node_id: str, error: Refused) -> None:
+        self.refused.append((node_id, error.code))
 
 
 HELLO = encode(Hello(boot_id="boot", layout=LAYOUT, time=1.0, interval_seconds=1.0))
@@ -209,3 +214,20 @@ def test_stopping_does_not_wait_for_a_link_that_breaks_while_it_is_ended() -> No
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(run())
+
+
+def test_what_comes_before_a_hello_is_counted_against_its_node() -> None:
+    async def story(links: NodeLinks, intake: Intake, _: ManualClock) -> None:
+        for first in (
+            b"\xc1 nonsense",
+            encode(TableFrame(seq=0, revision=1, facts_revision=1, table=ProcessTable())),
+        ):
+            pipe = Pipe()
+            pipe.inbox.put_nowait(first)
+            await links.serve("a", pipe)
+            (notice,) = pipe.outbox
+            assert isinstance(notice, Notice)
+            assert notice.is_final
+        assert intake.refused == [("a", "frame_malformed"), ("a", "hello_missing")]
+
+    play(story)
