@@ -96,7 +96,7 @@ class Fleet:
         if node is None:
             raise Refused("unknown_node", f"node {node_id} is not enrolled here")
         node.note_run(hello.boot_id, node.runs.get(hello.boot_id, -1))
-        node.dropped_by_agent = hello.dropped_frames
+        node.note_dropped(hello.boot_id, hello.dropped_frames)
         return Run(node, hello, self, self.clock)
 
     def refuse(self, node_id: str, error: Refused) -> None:
@@ -109,7 +109,9 @@ class Fleet:
         """Take a whole report that came without numbers; ``Refused`` if its parts do not line up."""
         problem = report.mismatch()
         if problem is not None:
-            raise Refused("report_misaligned", problem)
+            refusal = Refused("report_misaligned", problem)
+            self.refuse(node_id, refusal)
+            raise refusal
         run = self._reports.get(node_id)
         if run is None:
             hello = Hello(

@@ -75,6 +75,7 @@ class Node:
         self.counts: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.dropped_by_agent = 0
+        self._dropped_in_run: dict[str, int] = {}
         self.last_error: str | None = None
         self.last_error_at: float | None = None
 
@@ -89,6 +90,13 @@ class Node:
         self.runs[boot_id] = seq
         while len(self.runs) > MAX_RUNS:
             del self.runs[next(iter(self.runs))]
+
+    def note_dropped(self, boot_id: str, frames: int) -> None:
+        """Count what a run's hello says was dropped of it; every hello of a run says the sum so far."""
+        self.dropped_by_agent += max(0, frames - self._dropped_in_run.get(boot_id, 0))
+        self._dropped_in_run[boot_id] = frames
+        for run in self._dropped_in_run.keys() - self.runs.keys():
+            del self._dropped_in_run[run]
 
     def refuse(self, error: Refused, wall: float) -> None:
         """Count something of this node that could not be taken."""

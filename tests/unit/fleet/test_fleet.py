@@ -61,6 +61,16 @@ def test_missing_numbers_are_counted(fleet: Fleet, speaker: Callable[[str], Spea
     assert fleet.node_health()[0].missed == 5
 
 
+def test_what_agents_dropped_adds_up_over_runs(fleet: Fleet, speaker: Callable[[str], Speaker]) -> None:
+    node = speaker("n1")
+    node.connect(dropped=5)
+    node.connect(dropped=7)  # the same run says the sum so far
+    node.boot_id = "boot-2"
+    node.connect(dropped=2)
+    node.connect(dropped=2)
+    assert fleet.node_health()[0].dropped_by_agent == 9
+
+
 def test_backlog_is_taken_but_never_shown_as_live(
     fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
 ) -> None:
@@ -352,3 +362,4 @@ def test_a_plain_report_is_taken_like_a_run(fleet: Fleet, clock: ManualClock) ->
     assert utilization(fleet) == 0.0
     with pytest.raises(Refused, match="aligned"):
         fleet.accept_report("n1", structs.replace(report, sample=Sample(time=1.0, uses=(UseSample(),))))
+    assert fleet.node_health()[0].refused == {"report_misaligned": 1}
