@@ -17,7 +17,7 @@ demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (htt
 	@$(BIN)/gpuherd demo
 
 test: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run all tests; as root on Debian installs the servers they use
-	cd web && npm run --silent test
+	@scripts/npm $(VENV) run --silent test
 	$(BIN)/python -m pytest
 
 test-fast: $(VENV)/.ready-dev ## Run the unit and documentation tests only
@@ -28,7 +28,7 @@ check: $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Lint, format ch
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	cd web && npm run --silent check
+	@scripts/npm $(VENV) run --silent check
 
 format: $(VENV)/.ready-dev ## Format the code
 	$(BIN)/ruff check --fix .
@@ -40,7 +40,7 @@ bench: $(VENV)/.ready-dev ## Measure; prints a table of ratios and writes bench/
 page: $(VENV)/.ready-all ## Build the page into the package, if its sources changed
 
 generate: $(VENV)/.ready-dev ## Write again what is generated: the page's API types, the configuration reference
-	cd web && npm run --silent generate
+	@scripts/npm $(VENV) run --silent generate
 	$(BIN)/python scripts/write_docs.py
 
 provision: ## Install the Debian packages that the tests use (as root; otherwise says what is missing)
@@ -60,5 +60,6 @@ $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml hatch_build.py $(WEB_SOURC
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.ready-all
 
-web/node_modules/.package-lock.json: web/package-lock.json
-	cd web && npm ci --silent --no-audit --no-fund
+web/node_modules/.package-lock.json: web/package-lock.json | $(VENV)/.ready-dev
+	@scripts/npm $(VENV) ci --silent --no-audit --no-fund
+	@touch $@
