@@ -43,6 +43,7 @@ class TestHub:
         self.authorizations: list[str | None] = []
         self.acknowledges = True
         self.refuse_with: int | None = None
+        self.tells_received = False  # says in its welcome what it has but did not acknowledge
         self.forgets = False  # answers every hello as if it had nothing
         self.interval_seconds: float | None = None
         self.notices: list[Notice] = []
@@ -114,6 +115,9 @@ class TestHub:
                             Welcome(
                                 node_id="node-1",
                                 resume_after_seq=resume,
+                                received_seq=max(self.kept[boot_id], default=-1)
+                                if self.tells_received
+                                else -1,
                                 interval_seconds=self.interval_seconds,
                             )
                         )

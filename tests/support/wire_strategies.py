@@ -110,6 +110,7 @@ from_hub = st.one_of(
         Welcome,
         node_id=_identifier,
         resume_after_seq=st.integers(-1, 2**62),
+        received_seq=st.integers(-1, 2**62),
         interval_seconds=_maybe(st.floats(0, 1e10)),
     ),
     st.builds(Ack, seq=_seq),

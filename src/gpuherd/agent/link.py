@@ -227,7 +227,11 @@ class Link:
         except TimeoutError as error:
             raise Failed(f"{self._address.url} does not answer to hello") from error
         run.ack(welcome.resume_after_seq)
-        self._resume_after_seq = min(welcome.resume_after_seq, run.next_seq - 1)
+        resume_after_seq = welcome.resume_after_seq
+        if isinstance(run, CurrentRun):
+            # What the hub has but cannot save yet stays here and is not sent again: it would keep back what is live.
+            resume_after_seq = max(resume_after_seq, welcome.received_seq)
+        self._resume_after_seq = min(resume_after_seq, run.next_seq - 1)
         if isinstance(run, CurrentRun):
             self.is_connected = True
             self._outbox.set_away(False)

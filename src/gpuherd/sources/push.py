@@ -199,7 +199,13 @@ class NodeLinks:
         link.run = run
         link.acked_seq = resume_after_seq
         link.silence_allowed_seconds = max(60.0, 10 * hello.interval_seconds)
-        await link.channel.send(encode(Welcome(node_id=link.node_id, resume_after_seq=resume_after_seq)))
+        welcome = Welcome(
+            node_id=link.node_id,
+            resume_after_seq=resume_after_seq,
+            # While nothing can be saved, what is live must not queue up behind what we have already.
+            received_seq=max(run.resume_after_seq, resume_after_seq),
+        )
+        await link.channel.send(encode(welcome))
 
     def _saved_seq(self, node_id: str, boot_id: str) -> int:
         return self._saved.get(node_id, {}).get(boot_id, -1)

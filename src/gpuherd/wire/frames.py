@@ -97,10 +97,15 @@ class SampleFrame(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="sa
 
 
 class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="welcome", tag_field="type"):
-    """The hub's answer to hello: who the node is to it, and what it already has of this run."""
+    """The hub's answer to hello: who the node is to it, and what it already has of this run.
+
+    Up to ``resume_after_seq`` all is safely kept. Up to ``received_seq`` the hub has it, but not yet safely: it need
+    not come again as long as this hub lives, and must not be forgotten.
+    """
 
     node_id: Identifier
     resume_after_seq: Annotated[int, Meta(ge=-1, le=2**62)] = -1
+    received_seq: Annotated[int, Meta(ge=-1, le=2**62)] = -1
     interval_seconds: Seconds | None = None
     protocol_minor: Annotated[int, Meta(ge=0, le=2**31)] = PROTOCOL_MINOR
 

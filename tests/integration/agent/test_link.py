@@ -15,14 +15,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gpuherd.agent.address import HubAddress
 from gpuherd.agent.backoff import Backoff
+from gpuherd.agent.enrol import Credentials
 from gpuherd.agent.exchange import Reading
+from gpuherd.agent.link import Link
 from gpuherd.agent.loop import Agent
-from gpuherd.agent.numbering import Entry
+from gpuherd.agent.numbering import Entry, FrameKind
+from gpuherd.agent.outbox import Outbox
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
+from gpuherd.agent.spool import RunFacts
 from gpuherd.model.errors import Misconfigured
+from gpuherd.wire.codec import encode
 from gpuherd.wire.frames import FactsFrame, Notice, SampleFrame, TableFrame
+from gpuherd.wire.matrix import LAYOUT
 from support.agent_hub import TestHub, until
 
 INTERVAL_SECONDS = 0.1
@@ -377,3 +384,40 @@ def test_nothing_is_left_running(spec: ProbeSpec, state_dir: Path) -> None:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
     assert set(Path("/proc/self/fd").iterdir()) == before
+
+
+def test_a_hub_that_cannot_save_still_gets_what_is_live(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuherd.agent.link.WINDOW_FRAMES", 10)
+    facts = RunFacts(boot_id="run", layout=LAYOUT, interval_seconds=1.0)
+    outbox = Outbox(tmp_path / "spool", 2**20, facts)
+
+    def put(seq: int) -> None:
+        frame = SampleFrame(seq=seq, time=1.0, facts_revision=1, table_revision=1, host=b"")
+        outbox.current.put([Entry(seq, FrameKind.SAMPLE, encode(frame))])
+
+    async def main() -> None:
+        async with TestHub() as hub:
+            hub.acknowledges, hub.tells_received = False, True
+            (tmp_path / "credential").write_text(CREDENTIAL)
+            address = HubAddress.parse(hub.url)
+            credentials = Credentials(address, credential_file=tmp_path / "credential")
+            backoff = Backoff(first_seconds=0.01, longest_seconds=0.05)
+            link = Link(address, credentials, outbox, backoff=backoff, ack_seconds=0.1)
+            task = asyncio.create_task(link.run())
+            try:
+                for seq in range(35):  # more than three windows
+                    put(seq)
+                await until(lambda: 34 in hub.kept.get("run", ()), "the newest frame")
+                assert outbox.current.acked_seq == -1
+                hub.tells_received, hub.acknowledges = False, True
+                hub.cut()  # a new hub that has nothing: all that was not acknowledged comes again
+                hub.arrived.clear()
+                await until(lambda: outbox.current.acked_seq == 34, "every ack")
+                assert sorted({frame.seq for _, frame in hub.arrived}) == list(range(35))
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())

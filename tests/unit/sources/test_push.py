@@ -99,13 +99,13 @@ def test_nothing_is_acknowledged_before_it_is_saved() -> None:
         intake.received = 9
         pipe, _task = await link(links)
         # Nine frames were taken but none is known to be saved: the node must not forget any.
-        assert pipe.outbox == [Welcome(node_id="a", resume_after_seq=-1)]
+        assert pipe.outbox == [Welcome(node_id="a", resume_after_seq=-1, received_seq=9)]
         links.note_saved([("a", {"boot": 4}), ("b", {"boot": 99})])
         links.note_saved([("a", {"boot": 4})])
         links.note_saved([("a", {"boot": 9, "other": 50})])
         assert pipe.outbox[1:] == [Ack(seq=4), Ack(seq=9)]
         again, _task = await link(links)
-        assert again.outbox == [Welcome(node_id="a", resume_after_seq=9)]
+        assert again.outbox == [Welcome(node_id="a", resume_after_seq=9, received_seq=9)]
 
     play(story)
 
