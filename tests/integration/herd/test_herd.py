@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,41 +14,9 @@ import pytest
 from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
 from e2e.hub_process import HubProcess, ask, free_port
+from support.running import GPUHERD, eventually, running
 
 ROOT = Path(__file__).parents[3]
-GPUHERD = [sys.executable, "-m", "gpuherd"]
-PATIENCE_SECONDS = 60.0
-
-
-def eventually(look: Callable[[], Any], is_good: Callable[[Any], bool]) -> Any:
-    """Look until what is seen is good; the last sight is the error otherwise."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        seen = look()
-        if is_good(seen):
-            return seen
-        assert time.monotonic() < deadline, seen
-        time.sleep(0.1)
-
-
-@contextmanager
-def running(
-    *arguments: str, environment: dict[str, str] | None = None, log: Path
-) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*GPUHERD, *arguments], env={**os.environ, **(environment or {})}, stdout=output, stderr=output
-        )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(timeout=10)
-            raise
 
 
 class SimulatedMachine:
