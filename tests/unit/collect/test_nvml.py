@@ -20,7 +20,7 @@ from gpuherd.collect.nvml.metrics import (
     Utilization,
 )
 from gpuherd.collect.nvml.sleep import SleepWatch
-from gpuherd.collect.nvml.xid import XIDS, xid_message
+from gpuherd.collect.xids import XIDS, xid_message
 from gpuherd.model.devices import DeviceSample, ThrottleReason
 
 DOC = (Path(__file__).parents[3] / "docs" / "collectors.md").read_text()

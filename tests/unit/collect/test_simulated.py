@@ -197,13 +197,18 @@ def test_latency_takes_time() -> None:
 
 def test_xids_are_shown_from_their_moment_on() -> None:
     clock = Clock()
-    xid = ScheduledXid(gpu=2, at=5, xid=79)
-    playing = collector(msgspec.structs.replace(HEALTHY, xids=(xid,)), clock)
+    xids = (ScheduledXid(gpu=2, at=5, xid=79), ScheduledXid(gpu=1, at=5, xid=13))
+    playing = collector(msgspec.structs.replace(HEALTHY, xids=xids), clock)
     playing.open()
     assert playing.read().problems == ()
     clock.now += 5
-    (problem,) = playing.read().problems
-    assert (problem.code, problem.device_uuid, problem.since) == ("xid", "GPU-2", clock.now)
+    fatal, passing = playing.read().problems
+    assert (fatal.code, fatal.device_uuid, fatal.since) == ("xid", "GPU-2", clock.now)
+    assert fatal.is_fault
+    assert fatal.message.startswith("Xid 79, the GPU has fallen off the bus: reboot")
+    assert not passing.is_fault
+    clock.now += 601
+    assert playing.read().problems == (fatal,)
 
 
 def test_unified_memory_is_the_simulated_hosts() -> None:

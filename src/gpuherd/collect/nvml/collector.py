@@ -15,7 +15,7 @@ from gpuherd.collect.nvml.library import DRIVER_GONE, Library
 from gpuherd.collect.nvml.metrics import GPU_METRICS, PCIE_METRICS, SLICE_METRICS, WORK_METRICS
 from gpuherd.collect.nvml.running import Running, RunningLists
 from gpuherd.collect.nvml.sleep import SleepWatch
-from gpuherd.collect.nvml.xid import XIDS, XidWatch, xid_message
+from gpuherd.collect.nvml.xid import XidWatch
 from gpuherd.collect.reading import (
     CollectorFailed,
     CollectorUnavailable,
@@ -24,6 +24,7 @@ from gpuherd.collect.reading import (
     SeenUse,
     no_progress,
 )
+from gpuherd.collect.xids import XIDS, xid_message
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.reports import Problem
 

@@ -37,6 +37,7 @@ from gpuherd.collect.simulated.problems import (
     skipped_problem,
 )
 from gpuherd.collect.simulated.running import uses_at
+from gpuherd.collect.xids import XIDS, xid_message
 from gpuherd.model.devices import DeviceFacts, DeviceSample, MemoryBasis
 from gpuherd.model.reports import Problem
 
@@ -300,18 +301,23 @@ class SimulatedCollector:
         uses += uses_at(listed, position, t, self._driver.epoch, has_utilization=has_utilization)
 
     def _xid_problems(self) -> list[Problem]:
-        t = self._driver.time
-        return [
-            Problem(
-                code="xid",
-                message=f"Xid {xid.xid} (simulated): see NVIDIA's Xid catalogue for its meaning",
-                device_uuid=self._driver.scenario.gpus[xid.gpu].uuid,
-                since=max(0.0, self._driver.epoch + xid.at),
-            )
-            for xid in self._driver.scenario.xids
-            if self._opened_at <= xid.at <= t < xid.at + XID_SECONDS
-            and xid.gpu < len(self._driver.scenario.gpus)
-        ]
+        """Tell Xids since the driver was opened: faults for as long as it stays open, others for a while."""
+        t, gpus = self._driver.time, self._driver.scenario.gpus
+        problems = []
+        for xid in self._driver.scenario.xids:
+            is_fault = xid.xid in XIDS and XIDS[xid.xid].is_fault
+            is_shown = self._opened_at <= xid.at <= t and (is_fault or t < xid.at + XID_SECONDS)
+            if is_shown and xid.gpu < len(gpus):
+                problems.append(
+                    Problem(
+                        code="xid",
+                        message=f"{xid_message(xid.xid)} (simulated)",
+                        device_uuid=gpus[xid.gpu].uuid,
+                        is_fault=is_fault,
+                        since=max(0.0, self._driver.epoch + xid.at),
+                    )
+                )
+        return problems
 
 
 def _is_lost(failures: list[tuple[str, int]]) -> bool:
