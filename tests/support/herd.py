@@ -59,12 +59,12 @@ class Speaker:
         self.skew = 0.0
         self.run = self.connect()
 
-    def connect(self, *, live_from_seq: int = 0, dropped: int = 0) -> Run:
+    def connect(self, *, live_from_seq: int = 0, dropped: int = 0, interval_seconds: float = 1.0) -> Run:
         hello = Hello(
             boot_id=self.boot_id,
             layout=LAYOUT,
             time=self.clock.wall(),
-            interval_seconds=1.0,
+            interval_seconds=interval_seconds,
             live_from_seq=live_from_seq,
             dropped_frames=dropped,
         )

@@ -164,9 +164,10 @@ class Link:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
             self._run = self._welcome = None
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
+        errors = [result for result in results if isinstance(result, Exception)]
+        # What the hub said last matters more than that the connection closed after it.
+        for error in sorted(errors, key=lambda error: not isinstance(error, NeedsPerson)):
+            raise error
 
     # --- receiving ----------------------------------------------------------------------------------------------
 

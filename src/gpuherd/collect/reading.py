@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ __all__ = [
     "HostReader",
     "Progress",
     "SeenUse",
+    "failure_code",
     "no_progress",
 ]
 
@@ -76,6 +78,14 @@ class Progress(Protocol):
 
     def __call__(self, device: int, call: str) -> None:
         """``device`` is the driver's GPU index, or -1 for calls that concern no single GPU."""
+
+
+def failure_code(functions: Iterable[str]) -> str:
+    """Name the problem of a device that answers, but not these calls.
+
+    Not knowing the processes is told apart: without them nobody can say that a device is free.
+    """
+    return "processes_failed" if any("RunningProcesses" in name for name in functions) else "metric_failed"
 
 
 def no_progress(device: int, call: str) -> None:

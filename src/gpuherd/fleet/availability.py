@@ -61,7 +61,8 @@ def assess_nodes(nodes: NodeRows, now: float, settings: AvailabilitySettings) ->
     age = now - nodes.received
     overdue = settings.stale_after_intervals * np.nan_to_num(nodes.interval, nan=1.0)
     nodes.state[:] = np.select(
-        [np.isinf(age), age > settings.offline_after_seconds, age > overdue],
+        # A node that reports once an hour is not offline after a minute.
+        [np.isinf(age), age > np.maximum(settings.offline_after_seconds, overdue), age > overdue],
         [NEVER_NODE, OFFLINE_NODE, STALE_NODE],
         LIVE_NODE,
     )
@@ -80,7 +81,10 @@ def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: Avai
     has_process = rows.compute_uses > 0
     taken = has_process | holds_memory
     utilization_known = ~np.isnan(utilization)
-    can_tell = ~rows.is_partial & (utilization_known | ~np.isnan(share))
+    share_known = ~np.isnan(share)
+    # What a device does not support it never tells; what failed just now might have said that it is taken.
+    decided = np.where(rows.is_partial, utilization_known & share_known, utilization_known | share_known)
+    can_tell = decided & ~rows.is_blind
 
     rows.active_at[fresh & works] = now
     begins = fresh & taken & np.isinf(rows.taken_at)

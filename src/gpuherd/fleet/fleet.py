@@ -38,7 +38,6 @@ STATES_KEPT_EVERY_SECONDS = 30.0
 SPARE_MODELS = 64
 CLOCK_STEP_SECONDS = 1.0
 """The wall clock may be set back by this much, as time services do, without raising doubts."""
-PARTIAL_CODES = frozenset({"metric_failed", "processes_failed"})
 
 
 _BOUNDS = {
@@ -215,7 +214,8 @@ class Fleet:
         block = slice(node.start, node.start + node.count)
         whole_node = any(problem.is_fault and problem.device_uuid is None for problem in problems)
         faulty = {p.device_uuid for p in problems if p.is_fault}
-        partial = {p.device_uuid for p in problems if p.code in PARTIAL_CODES}
+        partial = {p.device_uuid for p in problems if p.code == "metric_failed"}
+        blind = {p.device_uuid for p in problems if p.code == "processes_failed"}
         # A slice is no better than the GPU it is cut from.
         self._rows.is_faulty[block] = [
             whole_node
@@ -224,6 +224,7 @@ class Fleet:
             for device in node.devices
         ]
         self._rows.is_partial[block] = [None in partial or device.uuid in partial for device in node.devices]
+        self._rows.is_blind[block] = [None in blind or device.uuid in blind for device in node.devices]
         self._publication.inventory_changed(node)
 
     # -- the tick ----------------------------------------------------------------------------------------------

@@ -134,7 +134,9 @@ class DeviceRows(_Rows):
     is_partitioned: Bools
     is_faulty: Bools
     is_partial: Bools
-    """Something that decides about free was not readable."""
+    """Some reading failed just now: what is missing may be what decides."""
+    is_blind: Bools
+    """The processes on it could not be listed."""
     state: Codes
     reason: Codes
     since: Floats
@@ -154,7 +156,7 @@ class DeviceRows(_Rows):
             self._column(name, np.int32, -1)
         self._column("memory_total", np.float64, np.nan)
         self._column("compute_uses", np.int32, 0)
-        for name in ("is_partitioned", "is_faulty", "is_partial"):
+        for name in ("is_partitioned", "is_faulty", "is_partial", "is_blind"):
             self._column(name, np.bool_, False)
         for name in ("state", "known_state"):
             self._column(name, np.uint8, UNKNOWN)

@@ -130,9 +130,19 @@ def test_silence_turns_free_into_stale_then_offline_and_back(
     [
         pytest.param(DeviceSample(), None, id="nothing readable"),
         pytest.param(
-            IDLE, Problem(code="metric_failed", message="m", device_uuid="GPU-0"), id="a reading failed"
+            DeviceSample(memory_used_bytes=0),
+            Problem(code="metric_failed", message="m", device_uuid="GPU-0"),
+            id="utilisation failed",
+        ),
+        pytest.param(
+            DeviceSample(utilization_gpu=0.0), Problem(code="metric_failed", message="m"), id="memory failed"
         ),
         pytest.param(IDLE, Problem(code="processes_failed", message="m"), id="processes unknown"),
+        pytest.param(
+            IDLE,
+            Problem(code="processes_failed", message="m", device_uuid="GPU-0"),
+            id="processes of this GPU unknown",
+        ),
     ],
 )
 def test_partial_data_is_never_free(
@@ -233,3 +243,28 @@ def test_a_fault_of_the_parent_takes_its_slices_along(
     fleet.tick()
     assert [availability(fleet, index=i).state for i in range(3)] == ["fault", "fault", "free"]
     assert availability(fleet, index=1).reason == "Xid 79: fallen off the bus"
+
+
+def test_a_broken_fan_sensor_does_not_hide_that_a_gpu_is_free(
+    fleet: Fleet, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(IDLE, problems=(Problem(code="metric_failed", message="fan", device_uuid="GPU-0"),))
+    fleet.tick()
+    assert availability(fleet).state == "free"
+
+
+def test_a_node_that_reports_rarely_is_not_offline_between_its_reports(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    node = speaker("n1")
+    node.run = node.connect(interval_seconds=300.0)
+    node.describe(gpu(0))
+    node.sample(IDLE)
+    clock.advance(299)
+    fleet.tick()
+    assert availability(fleet).state == "free"
+    clock.advance(900)
+    fleet.tick()
+    assert availability(fleet).state == "offline"

@@ -21,7 +21,7 @@ from gpuherd.collect.nvml.library import (
 )
 from gpuherd.collect.nvml.metrics import Metric, Question, bind
 from gpuherd.collect.nvml.running import RunningLists
-from gpuherd.collect.reading import Progress, SeenUse
+from gpuherd.collect.reading import Progress, SeenUse, failure_code
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import clean, clip
@@ -149,7 +149,7 @@ class Device:
         named = ", ".join(f"{name}: {self._library.error_text(status)}" for name, status in failures[:4])
         more = f" and {len(failures) - 4} more" if len(failures) > 4 else ""
         return Problem(
-            code="metric_failed",
+            code=failure_code(name for name, _ in failures),
             message=clip(
                 f"the driver fails to answer {named}{more}; a reload of the driver or a reboot may help", 512
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuherd.collect.reading import CollectorFailed
+from gpuherd.collect.reading import CollectorFailed, failure_code
 from gpuherd.collect.simulated.driver import DRIVER_GONE, GPU_IS_LOST, UNSUPPORTED, error_text
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.reports import Problem
@@ -72,7 +72,7 @@ def failure_problem(facts: DeviceFacts, failures: list[tuple[str, int]], answere
         return device_problem(facts, failures[0][1] if serious is None else serious)
     named = ", ".join(f"{function}: {error_text(status)}" for function, status in failures[:4])
     return Problem(
-        code="metric_failed",
+        code=failure_code(function for function, _ in failures),
         message=clip(f"the driver fails to answer {named} (simulated)", 512),
         device_uuid=facts.uuid,
     )
