@@ -177,6 +177,8 @@ class Run:
                     self._sink.take_past(self)
         except Refused as error:
             self.refuse(error)
+            # Its number is used up all the same: sent again, it would be refused again, and hold up what follows.
+            self._sink.take_past(self)
             raise
 
     def refuse(self, error: Refused) -> None:

@@ -20,7 +20,7 @@ from gpuherd.wire.frames import Ack, FactsFrame, FromAgent, Hello, Notice, Sampl
 __all__ = ["Channel", "Intake", "Link", "NodeLinks", "NumberedRun"]
 
 MAX_BAD_FRAMES = 20
-"""A link is closed after this many refused frames: its agent is broken and logs the notices."""
+"""A link is closed after this many refused frames in a row: its agent is broken and logs the notices."""
 FLAPPING_REPLACEMENTS = 5
 """Replaced this often within the window, a node's credential is in use twice."""
 FLAPPING_WINDOW_SECONDS = 120.0
@@ -172,6 +172,7 @@ class NodeLinks:
                     await self._open_run(link, frame)
                 else:
                     run.accept(frame, message)
+                    bad_frames = 0
             except Refused as refusal:
                 bad_frames += 1
                 self.refused[refusal.code] += 1

@@ -363,3 +363,13 @@ def test_a_plain_report_is_taken_like_a_run(fleet: Fleet, clock: ManualClock) ->
     with pytest.raises(Refused, match="aligned"):
         fleet.accept_report("n1", structs.replace(report, sample=Sample(time=1.0, uses=(UseSample(),))))
     assert fleet.node_health()[0].refused == {"report_misaligned": 1}
+
+
+def test_the_number_of_a_refused_frame_is_used_up(fleet: Fleet, speaker: Callable[[str], Speaker]) -> None:
+    node = speaker("n1")
+    node.describe(GPU)
+    fleet.take_unsaved()
+    with pytest.raises(Refused):
+        node.sample(IDLE, IDLE)
+    (kept,) = fleet.take_unsaved()
+    assert kept.runs["boot-1"] == node.seq
