@@ -19,6 +19,27 @@ $ gpuherd config check gpuherd.toml
 gpuherd: gpuherd.toml:2: hub.listn: unknown key; did you mean "listen"?
 ```
 
+A hub that everyone in the lab may look at, below a path of its own, and stricter about idle GPUs:
+
+```toml
+[hub]
+listen = "0.0.0.0:8470"
+public = "read"
+base_path = "/gpus/"
+allowed_hosts = ["gpus.example.org"]
+
+[availability]
+idle_window_seconds = 300
+```
+
+A node that reports to it and keeps command lines to itself:
+
+```toml
+[agent]
+hub_url = "https://gpus.example.org/gpus"
+command_lines = "program"
+```
+
 This page is written by `make generate` from the settings themselves (`gpuherd config reference` prints it).
 
 """

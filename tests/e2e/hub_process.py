@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,18 +16,11 @@ from typing import Any
 import msgspec
 
 from gpuherd.model.reports import Report
+from support.running import free_port
 
 START_SECONDS = 60.0
 _GPUHERD = [sys.executable, "-c", "from gpuherd.cli import main; main()"]
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-def free_port() -> int:
-    """Find a port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def ask(url: str, body: bytes | None = None, **headers: str) -> Any:

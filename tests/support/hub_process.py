@@ -7,7 +7,6 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import socket
 import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -18,6 +17,7 @@ from gpuherd.api.hub import Hub
 from gpuherd.api.settings import HubSettings
 from gpuherd.wire.frames import Welcome
 from support.hub import NodeClient
+from support.running import free_port
 
 
 async def _run(state_dir: Path, port: int) -> None:
@@ -30,13 +30,6 @@ async def _run(state_dir: Path, port: int) -> None:
 
 def _main(state_dir: Path, port: int) -> None:
     asyncio.run(_run(state_dir, port))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class HubProcess:

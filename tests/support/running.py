@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,14 @@ from typing import Any
 
 GPUHERD = [sys.executable, "-m", "gpuherd"]
 PATIENCE_SECONDS = 60.0
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def eventually(look: Callable[[], Any], is_good: Callable[[Any], bool]) -> Any:

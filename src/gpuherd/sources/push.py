@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -115,7 +114,6 @@ class NodeLinks:
         self._saved: dict[str, Mapping[str, int]] = {}
         self._replacements: dict[str, list[float]] = {}
         self.replaced = 0
-        self.refused: Counter[str] = Counter()
 
     @property
     def open_count(self) -> int:
@@ -175,7 +173,6 @@ class NodeLinks:
                     bad_frames = 0
             except Refused as refusal:
                 bad_frames += 1
-                self.refused[refusal.code] += 1
                 if run is None:
                     self._intake.refuse(link.node_id, refusal)
                 elif frame is None:

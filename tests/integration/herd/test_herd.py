@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
-from e2e.hub_process import HubProcess, ask, free_port
-from support.running import GPUHERD, eventually, running
+from e2e.hub_process import HubProcess, ask
+from support.running import GPUHERD, eventually, free_port, running
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.hub_process import free_port
-from support.running import GPUHERD, eventually, running
+from support.running import GPUHERD, eventually, free_port, running
 
 
 @pytest.mark.skipif(

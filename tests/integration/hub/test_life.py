@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.records.last_reports import LastReport, LastReports
 from support.herd import WORKING
 from support.hub import NodeClient, eventually, get_json, node_client, running_hub
-from support.hub_process import free_port
+from support.running import free_port
 
 
 class FullDisk(LastReports):
@@ -209,13 +210,18 @@ def test_the_command_runs_until_it_is_told_to_stop_and_administers_beside_it(tmp
     def admin(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*gpuherd, *words], env=quiet, capture_output=True, text=True, check=False)
 
-    with subprocess.Popen(
-        [*gpuherd, "run", "--listen", f"127.0.0.1:{port}"],
-        env=quiet,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with (
+        subprocess.Popen(
+            [*gpuherd, "run", "--listen", f"127.0.0.1:{port}"],
+            env=quiet,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        ExitStack() as stack,
+    ):
+        # An assertion that fails below must not leave the test waiting for a hub that nobody stops.
+        stack.callback(process.kill)
         assert process.stdout is not None
         assert process.stdout.readline() == f"gpuherd hub: http://127.0.0.1:{port}/\n"
         token = admin("token", "create", "--uses", "3", "--expires", "10m").stdout.strip()
