@@ -1,0 +1,1 @@
+"""Whom to ask: lists, inventories and services that name the nodes."""

@@ -1,0 +1,75 @@
+"""What a way to nodes is: it follows one node, handing over its reports, until the contact is lost."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gpuherd.model.errors import Failed
+from gpuherd.model.reports import Report
+from gpuherd.model.targets import NodeWay, Target
+
+__all__ = ["Arrivals", "ContactFailed", "NodeIntake", "Way"]
+
+
+class ContactFailed(Failed):
+    """A node cannot be reached or understood; ``code`` is stable, the text names the node, the reason and the remedy.
+
+    Codes: ``unreachable``, ``timeout``, ``link_lost``, ``login_refused``, ``host_key_unknown``,
+    ``host_key_changed``, ``wrong_password``, ``hub_refused``, ``garbled``, ``too_large``, ``no_data``.
+    ``needs_person``: trying again soon will not change it.
+    """
+
+    def __init__(self, code: str, message: str, *, needs_person: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.needs_person = needs_person
+
+
+class NodeIntake(Protocol):
+    """Where one node's reports go. Called on the event loop that owns the fleet."""
+
+    @property
+    def node_id(self) -> str:
+        """The id that the hub's configuration gives the node, whatever it says of itself."""
+
+    def take(self, report: Report) -> None:
+        """Take a report of right now. ``Refused`` if its parts do not line up.
+
+        Facts and table that are the same objects as in the report before are not looked at again.
+        """
+
+
+class Way(Protocol):
+    """A way to reach nodes, with its settings; one object serves many nodes."""
+
+    @property
+    def way(self) -> NodeWay:
+        """How it is called."""
+
+    @property
+    def interval_seconds(self) -> float:
+        """How often a node's report is to be expected."""
+
+    async def follow(self, target: Target, intake: NodeIntake) -> None:
+        """Hand over a node's reports until cancelled; ``ContactFailed`` when it cannot be reached or is lost.
+
+        The caller starts it with jitter, shows the failure, waits longer each time and calls it again; a first
+        report ends the trouble. Everything the node sends is hostile: validated, capped.
+        """
+
+    async def close(self) -> None:
+        """Let go of what nodes share; after every ``follow`` was cancelled."""
+
+
+class Arrivals(Protocol):
+    """Where nodes that nobody listed show up by themselves: old protocols, dropped files."""
+
+    def intake(self, name: str, way: NodeWay, *, interval_seconds: float) -> NodeIntake:
+        """Know a node from now on, also after a restart; the same name gives the same intake.
+
+        ``Refused`` with ``name_invalid``, ``name_taken`` (it is enrolled or listed, and comes another way) or
+        ``too_many_nodes``.
+        """
+
+    def trouble(self, name: str, failure: ContactFailed | None) -> None:
+        """Show of a node that has arrived before why there is nothing new of it, or that all is well again."""
