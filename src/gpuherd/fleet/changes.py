@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from gpuherd.fleet.views import DeviceState, NodeInventory, NodeState, Totals
+from gpuherd.fleet.views import DeviceState, FleetNotice, NodeInventory, NodeState, Totals
 
 __all__ = ["DeviceColumns", "FleetChange", "HostColumns", "UseColumns"]
 
@@ -70,6 +70,7 @@ class FleetChange(Struct, frozen=True, kw_only=True):
     tick: int
     after_tick: Annotated[int | None, Meta(description="Missing a tick? Ask for a new snapshot.")]
     time: Annotated[float, Meta(description="Hub time; ages are counted from it.")]
+    notices: Annotated[tuple[FleetNotice, ...], Meta(description="All that are in force.")]
     totals: Totals
     nodes: list[NodeInventory]
     removed: Annotated[list[int], Meta(description="Node rows that are gone.")]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gpuherd.fleet.availability import REASONS, Reason
 from gpuherd.fleet.clock import Clock
-from gpuherd.fleet.names import short_name
+from gpuherd.fleet.names import Names, natural_key
 from gpuherd.fleet.node import Node
 from gpuherd.fleet.rows import Array, DeviceRows, NodeRows
 from gpuherd.fleet.users import Holding, users_of
@@ -29,7 +29,7 @@ from gpuherd.fleet.views import (
     UserView,
 )
 from gpuherd.model.columns import COLUMNS, Column
-from gpuherd.model.devices import DeviceSample
+from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import HostSample
 from gpuherd.model.processes import ProcessSample, UseSample
 from gpuherd.wire.matrix import unpack, unpack_numbers
@@ -41,13 +41,14 @@ _NODE_REASONS: dict[NodeState, str] = {
     "live": "reports arrive on time",
     "stale": "reports are overdue",
     "offline": "no report for longer than the offline limit",
-    "never": "enrolled, but never reported",
+    "never": "known, but never reported",
 }
 
 
-def node_reason(state: NodeState) -> str:
-    """Say why a node is in its state."""
-    return _NODE_REASONS[state]
+def node_reason(node: Node, state: NodeState) -> str:
+    """Say why a node is in its state: what kept us from hearing of it, if we know."""
+    contact = node.notes.get("contact")
+    return _NODE_REASONS[state] if contact is None or state == "live" else contact.message
 
 
 def _sample(cells: list[float], kind: type[S], columns: tuple[Column, ...]) -> S:
@@ -68,12 +69,30 @@ class Composer:
         nodes: Mapping[str, Node],
         models: Mapping[tuple[str, int | None], int],
         clock: Clock,
+        names: Names,
     ) -> None:
         self._rows = rows
         self._node_rows = node_rows
         self._nodes = nodes
         self._models = models
         self._clock = clock
+        self._names = names
+
+    def name(self, node: Node) -> str:
+        """Give a node's shown name."""
+        return self._names.node(node.id, node.name, node.hostname)
+
+    def place(self, node: Node) -> int:
+        """Give the number by which nodes are sorted before their names are looked at."""
+        return self._names.place(node.id, node.name, node.list_position)
+
+    def gpu_name(self, facts: DeviceFacts) -> str:
+        """Give a device's short name."""
+        return self._names.gpu(facts)
+
+    def sorted_nodes(self) -> list[Node]:
+        """Give every node in the order in which people see them."""
+        return sorted(self._nodes.values(), key=lambda node: (self.place(node), natural_key(self.name(node))))
 
     def wall_time(self, monotonic: float) -> float | None:
         """Show a monotonic time as wall time of now, so that a jump of the clock moves all times alike."""
@@ -100,9 +119,10 @@ class Composer:
         processes = self._processes(node)
         return NodeView(
             id=node.id,
-            name=node.name,
+            name=self.name(node),
+            way=node.way,
             state=state,
-            reason=node_reason(state),
+            reason=node_reason(node, state),
             received_at=self.wall_time(received),
             age_seconds=round(self._clock.monotonic() - received, 3) if np.isfinite(received) else None,
             interval_seconds=interval if np.isfinite(interval) else None,
@@ -122,7 +142,7 @@ class Composer:
         row, facts = node.start + offset, node.devices[offset]
         return DeviceView(
             node_id=node.id,
-            short_name=short_name(facts),
+            short_name=self._names.gpu(facts),
             facts=facts,
             sample=_sample(self._rows.values[row].tolist(), DeviceSample, COLUMNS["devices"]),
             availability=Availability(

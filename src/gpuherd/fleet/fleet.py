@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -14,21 +15,22 @@ from gpuherd.fleet.changes import FleetChange
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer
 from gpuherd.fleet.hygiene import clean_problems
-from gpuherd.fleet.names import short_name
+from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Node, NodeHealth, Run
 from gpuherd.fleet.publish import Publication
+from gpuherd.fleet.report_run import ReportRun
 from gpuherd.fleet.rows import DeviceRows, Floats, Ints, NodeRows
-from gpuherd.fleet.settings import AvailabilitySettings
+from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.fleet.states import kept_states, restore_states
-from gpuherd.fleet.views import DeviceView, FleetView, NodeView, Totals, UserView
+from gpuherd.fleet.views import DeviceView, FleetNotice, FleetView, NodeView, Totals, UserView
 from gpuherd.model.columns import COLUMNS
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Problem, Report
+from gpuherd.model.targets import NodeWay
 from gpuherd.records.last_reports import LastReport
-from gpuherd.wire.codec import UnknownFrame, agent_decoder, encode
-from gpuherd.wire.frames import FactsFrame, Hello, SampleFrame, TableFrame
+from gpuherd.wire.codec import UnknownFrame, agent_decoder
+from gpuherd.wire.frames import Hello, SampleFrame
 from gpuherd.wire.matrix import LAYOUT
-from gpuherd.wire.reports import sample_to_frame
 
 __all__ = ["Fleet"]
 
@@ -49,28 +51,33 @@ _BOUNDS = {
 class Fleet:
     """Every node's live state. Owned by one event loop; nothing here blocks or awaits."""
 
-    def __init__(self, *, clock: Clock, settings: AvailabilitySettings | None = None) -> None:
+    def __init__(
+        self, *, clock: Clock, settings: AvailabilitySettings | None = None, names: Names | None = None
+    ) -> None:
         self.clock = clock
         self.settings = settings or AvailabilitySettings()
+        self.names = names or Names(DisplaySettings())
         self.tick_number = 0
         self._nodes: dict[str, Node] = {}
         self._rows = DeviceRows()
         self._node_rows = NodeRows()
         self._models: dict[tuple[str, int | None], int] = {}
         self._unsaved: dict[str, Node] = {}
-        self._reports: dict[str, Run] = {}
-        self._composer = Composer(self._rows, self._node_rows, self._nodes, self._models, clock)
+        self._reports: dict[str, ReportRun] = {}
+        self._composer = Composer(self._rows, self._node_rows, self._nodes, self._models, clock, self.names)
         self._publication = Publication(self._rows, self._node_rows, self._nodes, self._composer, clock)
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
-    def add_node(self, node_id: str, name: str) -> None:
+    def add_node(
+        self, node_id: str, name: str, way: NodeWay = "push", list_position: int | None = None
+    ) -> None:
         """Know a node from now on; it shows as never seen until it reports."""
         node = self._nodes.get(node_id)
         if node is None:
             node = self._nodes[node_id] = Node(node_id, name, self._node_rows.allocate(1))
             self._node_rows.is_used[node.row] = True
-        node.name = name
+        node.name, node.way, node.list_position = name, way, list_position
         self._publication.inventory_changed(node)
 
     def remove_node(self, node_id: str) -> None:
@@ -86,6 +93,30 @@ class Fleet:
     def has_node(self, node_id: str) -> bool:
         """Tell whether the node is known."""
         return node_id in self._nodes
+
+    def note(self, node_id: str, subject: str, problem: Problem | None) -> None:
+        """Say what the hub knows of a node that the node does not; none takes it back.
+
+        ``contact``: why nothing is heard of it. It goes away by itself with the next sample.
+        """
+        node = self._nodes.get(node_id)
+        if node is None or node.notes.get(subject) == problem:
+            return
+        if problem is None:
+            del node.notes[subject]
+        else:
+            node.notes[subject] = problem
+        self._set_problems(node, node.raw_problems)
+
+    def set_notices(self, notices: tuple[FleetNotice, ...]) -> None:
+        """Say what concerns the whole herd."""
+        self._publication.notices = notices
+
+    def received_at(self, node_id: str) -> float | None:
+        """Tell when a live sample of a node came last, by the monotonic clock."""
+        node = self._nodes.get(node_id)
+        received = -math.inf if node is None else float(self._node_rows.received[node.row])
+        return received if math.isfinite(received) else None
 
     # -- ingest ------------------------------------------------------------------------------------------------
 
@@ -104,30 +135,28 @@ class Fleet:
         if node is not None:
             node.refuse(error, self.clock.wall())
 
-    def accept_report(self, node_id: str, report: Report) -> None:
-        """Take a whole report that came without numbers; ``Refused`` if its parts do not line up."""
+    def accept_report(self, node_id: str, report: Report, interval_seconds: float | None = None) -> None:
+        """Take a whole report that came without numbers; ``Refused`` if its parts do not line up.
+
+        ``interval_seconds``: when the next one is to be expected; by default before the node counts as offline.
+        """
         problem = report.mismatch()
         if problem is not None:
             refusal = Refused("report_misaligned", problem)
             self.refuse(node_id, refusal)
             raise refusal
-        run = self._reports.get(node_id)
-        if run is None:
+        if interval_seconds is None:
+            interval_seconds = self.settings.offline_after_seconds / self.settings.stale_after_intervals
+        reports = self._reports.get(node_id)
+        if reports is None or reports.interval_seconds != interval_seconds:
             hello = Hello(
                 boot_id=f"reports-{self.clock.wall():.3f}",
                 layout=LAYOUT,
                 time=report.sample.time,
-                interval_seconds=self.settings.offline_after_seconds / self.settings.stale_after_intervals,
+                interval_seconds=interval_seconds,
             )
-            run = self._reports[node_id] = self.open_run(node_id, hello)
-        seq = run.received_seq + 1
-        frames = (
-            FactsFrame(seq=seq, revision=seq, facts=report.facts),
-            TableFrame(seq=seq + 1, revision=seq, facts_revision=seq, table=report.table),
-            sample_to_frame(report.sample, seq=seq + 2, facts_revision=seq, table_revision=seq),
-        )
-        for frame in frames:
-            run.accept(frame, encode(frame))
+            reports = self._reports[node_id] = ReportRun(self.open_run(node_id, hello))
+        reports.take(report)
 
     def take_past(self, run: Run) -> None:
         """Keep the number of a frame that changes nothing live."""
@@ -148,7 +177,8 @@ class Fleet:
             )
             _copy(self._node_rows.values, node.row, 1, frame.host, node.layout.host, LAYOUT.host)
         node.disks, node.processes, node.uses = frame.disks, frame.processes, frame.uses
-        if frame.problems != node.raw_problems:
+        if frame.problems != node.raw_problems or "contact" in node.notes:
+            node.notes.pop("contact", None)
             self._set_problems(node, frame.problems)
         node.sample_message = message
         wall = self.clock.wall()
@@ -197,7 +227,7 @@ class Fleet:
             rows.memory_total[row] = total if counts else np.nan
             rows.parent[row] = -1 if device.parent_uuid is None else position[device.parent_uuid]
             rows.is_partitioned[row] = device.is_partitioned
-            rows.model[row] = self._models.setdefault((short_name(device), total), len(self._models))
+            rows.model[row] = self._models.setdefault((self.names.gpu(device), total), len(self._models))
 
     def _forget_models(self) -> None:
         """Number the models anew that devices still have: names come from nodes and could pile up."""
@@ -210,7 +240,7 @@ class Fleet:
 
     def _set_problems(self, node: Node, problems: tuple[Problem, ...]) -> None:
         node.raw_problems = problems
-        node.problems = clean_problems(problems)
+        node.problems = (*node.notes.values(), *clean_problems(problems))
         block = slice(node.start, node.start + node.count)
         whole_node = any(problem.is_fault and problem.device_uuid is None for problem in problems)
         faulty = {p.device_uuid for p in problems if p.is_fault}
@@ -342,12 +372,16 @@ class Fleet:
     def view(self) -> FleetView:
         """Everything as nested objects."""
         return FleetView(
-            time=self.clock.wall(), tick=self.tick_number, totals=self.totals(), nodes=tuple(self.nodes())
+            time=self.clock.wall(),
+            tick=self.tick_number,
+            notices=self._publication.notices,
+            totals=self.totals(),
+            nodes=tuple(self.nodes()),
         )
 
     def nodes(self) -> Iterable[NodeView]:
-        """Every node, in the order of enrolment."""
-        return (self._composer.node(node) for node in self._nodes.values())
+        """Every node, in the order in which people see them."""
+        return (self._composer.node(node) for node in self._composer.sorted_nodes())
 
     def node(self, node_id: str) -> NodeView | None:
         """One node, or none if it is not known."""

@@ -1,12 +1,22 @@
-"""Short names: the product name without the words that everyone leaves out when speaking."""
+"""What nodes, GPUs and users are called in front of people, and in which order nodes come."""
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from ipaddress import ip_address
 
+from msgspec import structs
+
+from gpuherd.fleet.settings import DisplaySettings
 from gpuherd.model.devices import DeviceFacts
+from gpuherd.model.processes import ProcessTable
 
-__all__ = ["short_name"]
+__all__ = ["Names", "natural_key", "short_name"]
+
+UNORDERED = 1_000_000
+"""Place of the nodes that the order does not name: after all that it does."""
 
 _MAKER = re.compile(
     r"\b(NVIDIA|AMD|Intel(\(R\))?|Corporation|Graphics Device|GeForce|Tesla|Quadro|Instinct|Radeon|Generation)\b",
@@ -23,3 +33,72 @@ def short_name(facts: DeviceFacts) -> str:
     name = _FORM.sub(" ", _MAKER.sub(" ", name))
     name = _SEPARATORS.sub(" ", name).strip(" -") or facts.name
     return f"{name} {facts.profile}" if facts.profile else name
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort as people count: gpu2 before gpu10, capitals as small letters."""
+    return tuple(
+        (0, int(part[:18]), part) if part.isascii() and part.isdigit() else (1, 0, part)
+        for part in re.split(r"(\d+)", name.casefold())
+        if part
+    )
+
+
+class Names:
+    """The names that an operator has chosen, and those we make where he has not."""
+
+    def __init__(self, settings: DisplaySettings, aliases: dict[str, str] | None = None) -> None:
+        """``aliases`` come from a file; those in the settings win."""
+        self._nodes = settings.nodes
+        self._gpus = settings.gpus
+        self._order = settings.order
+        self._keep_list_order = settings.keep_list_order
+        self._users = {**(aliases or {}), **settings.users}
+        self.gpu = lru_cache(4096)(self._gpu)
+
+    def _gpu(self, facts: DeviceFacts) -> str:
+        """Give a device's short name; a slice keeps its profile behind a chosen one."""
+        chosen = self._gpus.get(facts.name)
+        if chosen is None:
+            return short_name(facts)
+        return f"{chosen} {facts.profile}" if facts.profile else chosen
+
+    def node(self, node_id: str, name: str, hostname: str | None) -> str:
+        """Give a node's shown name. A bare address gets what the machine calls itself before it."""
+        chosen = self._nodes.get(name) or self._nodes.get(node_id)
+        if chosen is not None:
+            return chosen
+        return f"{hostname} ({name})" if hostname and hostname != name and _is_address(name) else name
+
+    def place(self, node_id: str, name: str, list_position: int | None) -> int:
+        """Give a number by which to sort nodes before their names are looked at."""
+        shown = self._nodes.get(name) or self._nodes.get(node_id) or name
+        for place, pattern in enumerate(self._order):
+            if any(fnmatchcase(candidate, pattern) for candidate in (node_id, name, shown)):
+                return place
+        if self._keep_list_order and list_position is not None:
+            return len(self._order) + min(list_position, UNORDERED - 1)
+        return len(self._order) + UNORDERED
+
+    def table(self, table: ProcessTable) -> ProcessTable:
+        """Replace aliases by the users behind them."""
+        users = self._users
+        if not users or not any(process.user in users for process in table.processes):
+            return table
+        return structs.replace(
+            table,
+            processes=tuple(
+                structs.replace(process, user=users[process.user])
+                if process.user is not None and process.user in users
+                else process
+                for process in table.processes
+            ),
+        )
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.hygiene import clean_facts, clean_table
+from gpuherd.fleet.names import Names
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.errors import Refused
 from gpuherd.model.processes import ProcessTable
 from gpuherd.model.reports import NodeFacts, Problem
+from gpuherd.model.targets import NodeWay
 from gpuherd.wire.codec import UnknownFrame, encode
 from gpuherd.wire.frames import FactsFrame, Hello, Layout, SampleFrame, TableFrame
 from gpuherd.wire.matrix import CELL_BYTES, LAYOUT
@@ -47,12 +49,16 @@ class Node:
     def __init__(self, node_id: str, name: str, row: int) -> None:
         self.id = node_id
         self.name = name
+        self.way: NodeWay = "push"
+        self.list_position: int | None = None
         self.row = row
         self.facts: NodeFacts | None = None
         self.table = ProcessTable()
         self.problems: tuple[Problem, ...] = ()
         self.raw_problems: tuple[Problem, ...] = ()
         """The problems as sent, to see at a glance that they are still the same."""
+        self.notes: dict[str, Problem] = {}
+        """What the hub itself has to say of the node, by subject; ``contact`` goes away with the next sample."""
         self.start = 0
         self.count = 0
         self.disks = b""
@@ -78,6 +84,11 @@ class Node:
         self._dropped_in_run: dict[str, int] = {}
         self.last_error: str | None = None
         self.last_error_at: float | None = None
+
+    @property
+    def hostname(self) -> str | None:
+        """What the machine calls itself."""
+        return None if self.facts is None else self.facts.host.hostname
 
     @property
     def devices(self) -> tuple[DeviceFacts, ...]:
@@ -129,6 +140,8 @@ def _row_bytes(layout: Layout) -> tuple[int, int, int, int]:
 
 class LiveSink(Protocol):
     """Who takes what a run lets through: the fleet."""
+
+    names: Names
 
     def take_live(self, run: Run, frame: SampleFrame, message: bytes) -> None:
         """Take a sample of right now."""
@@ -211,7 +224,7 @@ class Run:
         if self.facts is None:
             raise Refused("unknown_facts", "a process table came before any facts; send the facts first")
         if frame.revision != self.table_revision:
-            self.table = clean_table(frame.table, len(self.facts.devices))
+            self.table = self._sink.names.table(clean_table(frame.table, len(self.facts.devices)))
             self.table_revision, self.table_message = frame.revision, message
         if is_new:
             self._sink.take_past(self)

@@ -13,10 +13,9 @@ import numpy as np
 from gpuherd.fleet.changes import DeviceColumns, FleetChange, HostColumns, UseColumns
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer, node_reason
-from gpuherd.fleet.names import short_name
 from gpuherd.fleet.node import Node
 from gpuherd.fleet.rows import DEVICE_COLUMN, HOST_COLUMN, Array, DeviceRows, NodeRows
-from gpuherd.fleet.views import DEVICE_STATES, NODE_STATES, DeviceInventory, NodeInventory
+from gpuherd.fleet.views import DEVICE_STATES, NODE_STATES, DeviceInventory, FleetNotice, NodeInventory
 from gpuherd.model.columns import COLUMNS
 from gpuherd.wire.matrix import unpack_numbers
 
@@ -82,6 +81,7 @@ class Publication:
         self._composer = composer
         self._clock = clock
         self._tick = -1
+        self.notices: tuple[FleetNotice, ...] = ()
         self._stale_inventory: dict[str, Node] = {}
         self._moved: set[str] = set()
         self._removed: list[int] = []
@@ -205,6 +205,7 @@ class Publication:
             tick=tick,
             after_tick=after,
             time=self._clock.wall(),
+            notices=self.notices,
             totals=self._composer.totals(),
             nodes=[self._inventory(node) for node in nodes],
             removed=removed,
@@ -217,10 +218,12 @@ class Publication:
         return NodeInventory(
             row=node.row,
             id=node.id,
-            name=node.name,
+            name=self._composer.name(node),
+            way=node.way,
+            place=self._composer.place(node),
             host=None if node.facts is None else node.facts.host,
             devices=tuple(
-                DeviceInventory(row=row, short_name=short_name(facts), facts=facts)
+                DeviceInventory(row=row, short_name=self._composer.gpu_name(facts), facts=facts)
                 for row, facts in enumerate(node.devices, node.start)
             ),
             processes=node.table.processes,
@@ -252,7 +255,7 @@ class Publication:
         return HostColumns(
             row=[node.row for node in nodes],
             state=states,
-            reason=[node_reason(state) for state in states],
+            reason=[node_reason(node, state) for node, state in zip(nodes, states, strict=True)],
             received_at=[self._composer.wall_time(value) for value in block[:, -3].tolist()],
             interval_seconds=_numbers(block[:, -2]),
             clock_skew_seconds=_numbers(block[:, -1]),

@@ -1,14 +1,16 @@
-"""When a device counts as busy, held, stale or offline."""
+"""When a device counts as busy, held, stale or offline, and under which names things are shown."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from gpuherd.model.text import Label
 from gpuherd.model.units import Ratio
 
-__all__ = ["AvailabilitySettings"]
+__all__ = ["AvailabilitySettings", "DisplaySettings"]
 
 PositiveSeconds = Annotated[float, Meta(gt=0, le=1e7)]
 
@@ -31,3 +33,32 @@ class AvailabilitySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     offline_after_seconds: Annotated[
         PositiveSeconds, Meta(description="A node silent for this long is offline.")
     ] = 60.0
+
+
+class DisplaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[display]`` table of gpuherd.toml: names and order for people; nothing is known by them."""
+
+    nodes: Annotated[
+        dict[str, Label], Meta(description="Shown names of nodes, by the name in the list or the node's id.")
+    ] = {}
+    order: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Nodes that come first, in this order; patterns such as a100-* stand for several. "
+            "The others follow by name."
+        ),
+    ] = ()
+    keep_list_order: Annotated[
+        bool, Meta(description="Nodes of a list keep its order instead of being sorted by name.")
+    ] = False
+    gpus: Annotated[
+        dict[str, Label], Meta(description="Short names of GPUs, by the name that the driver gives.")
+    ] = {}
+    users: Annotated[
+        dict[str, Label],
+        Meta(description="Other names of the same person: what nodes call a user, and who it is."),
+    ] = {}
+    aliases_file: Annotated[
+        Path | None,
+        Meta(description="File with further lines `alias1,alias2,user # comment`."),
+    ] = None

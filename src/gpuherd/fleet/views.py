@@ -10,6 +10,7 @@ from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessUse, UseKind
 from gpuherd.model.reports import Problem
+from gpuherd.model.targets import NodeWay
 
 __all__ = [
     "DEVICE_STATES",
@@ -19,6 +20,7 @@ __all__ = [
     "DevicePlace",
     "DeviceState",
     "DeviceView",
+    "FleetNotice",
     "FleetView",
     "ModelTotals",
     "NodeInventory",
@@ -84,7 +86,8 @@ class NodeView(Struct, frozen=True, kw_only=True):
     """One node with its devices; ``host`` is none until its first report."""
 
     id: str
-    name: str
+    name: Annotated[str, Meta(description="The shown name.")]
+    way: Annotated[NodeWay, Meta(description="How its reports reach the hub.")]
     state: NodeState
     reason: str
     received_at: Annotated[float | None, Meta(description="Hub time of the last live report.")]
@@ -121,6 +124,7 @@ class FleetView(Struct, frozen=True, kw_only=True):
 
     time: float
     tick: int
+    notices: tuple[FleetNotice, ...]
     totals: Totals
     nodes: tuple[NodeView, ...]
 
@@ -145,6 +149,14 @@ class UserView(Struct, frozen=True, kw_only=True):
     held_devices: int
 
 
+class FleetNotice(Struct, frozen=True, kw_only=True):
+    """Something about the whole herd that everyone who looks should know."""
+
+    code: str
+    message: str
+    since: Annotated[float | None, Meta(description="Hub time, UTC epoch seconds.")] = None
+
+
 class DeviceInventory(Struct, frozen=True, kw_only=True):
     """A device in the live stream: its facts and the row under which its numbers arrive."""
 
@@ -159,6 +171,8 @@ class NodeInventory(Struct, frozen=True, kw_only=True):
     row: int
     id: str
     name: str
+    way: NodeWay
+    place: Annotated[int, Meta(description="Nodes are sorted by this, then by name.")]
     host: HostFacts | None
     devices: tuple[DeviceInventory, ...]
     processes: tuple[Process, ...]
