@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,11 @@ from msgspec import Struct
 
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.api.settings import HubSettings
-from gpuherd.fleet.settings import AvailabilitySettings
+from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.model.errors import Misconfigured
+from gpuherd.sources.settings import FolderSettings
+from gpuherd.wiring.complaints import complaint
+from gpuherd.wiring.settings import LegacySettings, NodesSettings
 
 __all__ = ["Config", "default_config_files", "default_state_dir", "load", "read_config"]
 
@@ -26,6 +27,12 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hub: HubSettings
     agent: AgentSettings = AgentSettings()
     availability: AvailabilitySettings = AvailabilitySettings()
+    display: DisplaySettings = DisplaySettings()
+    nodes: tuple[NodesSettings, ...] = ()
+    folders: tuple[FolderSettings, ...] = ()
+    legacy: LegacySettings = LegacySettings()
+    folder: Path = Path()
+    """Where the file lies: other files that it names are looked for from there. Not a key of the file."""
 
 
 def default_state_dir() -> Path:
@@ -58,15 +65,19 @@ def load(file: Path | None = None, overrides: dict[str, dict[str, Any]] | None =
         raise Misconfigured(f"{file}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
         raise Misconfigured(f"{file}: cannot be read ({error.strerror}); let this user read it") from error
-    return read_config(text, str(file), overrides)
+    return read_config(text, str(file), overrides, file.absolute().parent)
 
 
-def read_config(text: str, name: str, overrides: dict[str, dict[str, Any]] | None = None) -> Config:
-    """Turn TOML text into a ``Config``; ``name`` is what complaints call it."""
+def read_config(
+    text: str, name: str, overrides: dict[str, dict[str, Any]] | None = None, folder: Path | None = None
+) -> Config:
+    """Turn TOML text into a ``Config``; ``name`` is what complaints call it, ``folder`` where it lies."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Misconfigured(f"{name}: is not valid TOML: {error}; see docs/configuration.md") from error
+    if "folder" in tables:
+        raise Misconfigured(f"{name}: folder: unknown key; a watched folder is a [[folders]] table")
     for table, keys in (overrides or {}).items():
         target = tables.setdefault(table, {})
         if isinstance(target, dict):
@@ -77,59 +88,20 @@ def read_config(text: str, name: str, overrides: dict[str, dict[str, Any]] | Non
     try:
         config = msgspec.convert(tables, Config, dec_hook=_to_path)
     except msgspec.ValidationError as error:
-        raise Misconfigured(_complaint(str(error), text, name)) from error
+        raise Misconfigured(f"{name}{complaint(str(error), text, tables, Config)}") from error
     try:
         config.hub.check()
     except Misconfigured as error:
         raise Misconfigured(f"{name}: {error}") from error
-    return config
+    for number, group in enumerate(config.nodes):
+        try:
+            group.check()
+        except Misconfigured as error:
+            raise Misconfigured(f"{name}: nodes[{number}]: {error}") from error
+    return msgspec.structs.replace(config, folder=folder or Path.cwd())
 
 
 def _to_path(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value).expanduser()
     raise NotImplementedError(kind)
-
-
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$\.?(?P<path>[^`]*)`)?")
-_WRONG = re.compile(r"(?P<what>.*?) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
-
-
-def _complaint(message: str, text: str, name: str) -> str:
-    """Turn the decoder's message into one with file, line, key and remedy."""
-    if unknown := _UNKNOWN.match(message):
-        table, key = unknown["path"] or "", unknown["key"]
-        known = _known_keys(table)
-        near = difflib.get_close_matches(key, known, n=1)
-        hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(known)}"
-        full = f"{table}.{key}" if table else key
-        return f"{name}{_line(text, table, key)}: {full}: unknown key; {hint}"
-    if wrong := _WRONG.match(message):
-        table, _, key = wrong["path"].rpartition(".")
-        what = wrong["what"][:1].lower() + wrong["what"][1:]
-        return f"{name}{_line(text, table, key.split('[')[0])}: {wrong['path']}: {what}; see docs/configuration.md"
-    return f"{name}: {message}"
-
-
-def _known_keys(table: str) -> list[str]:
-    kinds: dict[str, type[Struct]] = {
-        "": Config,
-        "hub": HubSettings,
-        "agent": AgentSettings,
-        "availability": AvailabilitySettings,
-    }
-    kind = kinds.get(table)
-    return [] if kind is None else list(kind.__struct_fields__)
-
-
-def _line(text: str, table: str, key: str) -> str:
-    """Find the line a key stands on, as ``:12``; nothing if it came from elsewhere."""
-    current = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[\s*([\w.-]+)\s*\]", line):
-            current = header[1]
-            if not table and current == key:
-                return f":{number}"
-        elif current == table and re.match(rf'\s*"?{re.escape(key)}"?\s*=', line):
-            return f":{number}"
-    return ""

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import FieldInfo
 
+from gpuherd.discovery.settings import FindSettings
+from gpuherd.sources.settings import ReachSettings
 from gpuherd.wiring.config import Config
+from gpuherd.wiring.settings import LegacySettings, NodesSettings
 
 __all__ = ["config_reference"]
+
+_TABLE = re.compile(r"^\w+ ``\S+`` table( of gpuherd\.toml)?[:.] ?")
 
 
 def _description(annotation: Any) -> str:
@@ -20,7 +28,10 @@ def _description(annotation: Any) -> str:
     raise TypeError(f"{annotation} has no description")
 
 
-def _shown(default: Any) -> str:
+def _shown(field: FieldInfo) -> str:
+    default = field.default
+    if default is msgspec.NODEFAULT and field.default_factory is not msgspec.NODEFAULT:
+        default = field.default_factory()
     if default is msgspec.NODEFAULT or default is None:
         return "–"
     if isinstance(default, tuple):
@@ -29,14 +40,42 @@ def _shown(default: Any) -> str:
 
 
 def config_reference() -> str:
-    """Write one Markdown table per table of gpuherd.toml."""
+    """Write one Markdown table per table of gpuherd.toml, and one per way and finder."""
     parts = []
     for table in msgspec.structs.fields(Config):
-        settings = get_type_hints(Config)[table.name]
-        hints = get_type_hints(settings, include_extras=True)
-        lines = [f"## [{table.name}]", "", "| key | default | meaning |", "|---|---|---|"]
-        for field in msgspec.structs.fields(settings):
-            meaning = _description(hints[field.name]).replace("|", "\\|")
-            lines.append(f"| `{field.name}` | {_shown(field.default)} | {meaning} |")
-        parts.append("\n".join(lines))
+        hint = get_type_hints(Config)[table.name]
+        if table.name == "nodes":
+            parts += _nodes()
+        elif table.name == "legacy":
+            parts += [
+                _section(f"## [legacy.{name}]", kind) for name, kind in _optional_tables(LegacySettings)
+            ]
+        elif get_origin(hint) is tuple:
+            parts.append(_section(f"## [[{table.name}]]", get_args(hint)[0]))
+        elif hint is not Path:
+            parts.append(_section(f"## [{table.name}]", hint))
     return "\n\n".join(parts) + "\n"
+
+
+def _nodes() -> list[str]:
+    parts = [_section("## [[nodes]]", NodesSettings)]
+    for key, kinds in (("reach", get_args(ReachSettings)), ("find", get_args(FindSettings))):
+        for kind in kinds:
+            config = kind.__struct_config__
+            parts.append(_section(f'### {key} = {{ {config.tag_field} = "{config.tag}", … }}', kind))
+    return parts
+
+
+def _optional_tables(settings: type[Struct]) -> list[tuple[str, type[Struct]]]:
+    return [(name, get_args(hint)[0]) for name, hint in get_type_hints(settings).items()]
+
+
+def _section(heading: str, settings: type[Struct]) -> str:
+    hints = get_type_hints(settings, include_extras=True)
+    summary = _TABLE.sub("", (settings.__doc__ or "").splitlines()[0])
+    lines = [heading, "", *([summary[0].upper() + summary[1:], ""] if summary else [])]
+    lines += ["| key | default | meaning |", "|---|---|---|"]
+    for field in msgspec.structs.fields(settings):
+        meaning = _description(hints[field.name]).replace("|", "\\|")
+        lines.append(f"| `{field.name}` | {_shown(field)} | {meaning} |")
+    return "\n".join(lines)
