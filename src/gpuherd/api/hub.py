@@ -23,7 +23,7 @@ from gpuherd.api.health import Health, LinkHealth
 from gpuherd.api.keeping import Keeper
 from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
 from gpuherd.api.rest import build_rest
-from gpuherd.api.server import WebServer, claim_address
+from gpuherd.api.server import TlsFiles, WebServer, claim_address
 from gpuherd.api.settings import HubSettings
 from gpuherd.api.stream import LiveStream
 from gpuherd.api.supervision import Supervisor
@@ -77,6 +77,12 @@ def _lock_state_dir(folder: Path) -> int:
     return descriptor
 
 
+def _tls_files(settings: HubSettings) -> TlsFiles | None:
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return TlsFiles(settings.tls_certificate, settings.tls_key)
+
+
 class Hub:
     """A running hub: ``async with Hub(settings) as hub: await hub.run_until(stop)``."""
 
@@ -125,7 +131,12 @@ class Hub:
             await self._admission.refresh()
             self._restore(store)
             self.fleet.tick()
-            self._server = WebServer(self._app(self._admission), self.settings)
+            self._server = WebServer(
+                self._app(self._admission),
+                address=self.settings.address,
+                max_connections=self.settings.max_connections,
+                tls=_tls_files(self.settings),
+            )
             await self._server.start()
         except BaseException:
             self._close()

@@ -7,16 +7,18 @@ import errno
 import logging
 import resource
 import socket
+from pathlib import Path
+from typing import NamedTuple
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from gpuherd.api.asgi import App
-from gpuherd.api.settings import HubSettings, ListenAddress
+from gpuherd.api.settings import ListenAddress
 from gpuherd.model.errors import Failed, Misconfigured
 
-__all__ = ["WebServer", "claim_address"]
+__all__ = ["TlsFiles", "WebServer", "claim_address"]
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +26,17 @@ SLOW_HEADER_MILLISECONDS = 10_000
 START_SECONDS = 10.0
 
 
-def claim_address(address: ListenAddress) -> ListenAddress:
+class TlsFiles(NamedTuple):
+    """PEM files to serve HTTPS with."""
+
+    certificate: Path
+    key: Path
+
+
+def claim_address(address: ListenAddress, key: str = "hub.listen") -> ListenAddress:
     """Check that we may listen there, and choose the port if it is 0; ``Misconfigured`` says what to do.
+
+    ``key`` is what the complaint calls the setting.
 
     Granian itself would share a taken port with another hub in silence.
     """
@@ -36,21 +47,21 @@ def claim_address(address: ListenAddress) -> ListenAddress:
             probe.bind((address.host, address.port))
             probe.listen(1)
         except OSError as error:
-            raise Misconfigured(_remedy(address, error)) from error
+            raise Misconfigured(_remedy(address, error, key)) from error
         return ListenAddress(address.host, probe.getsockname()[1])
 
 
-def _remedy(address: ListenAddress, error: OSError) -> str:
+def _remedy(address: ListenAddress, error: OSError, key: str) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            f"hub.listen: port {address.port} of {address.host} is taken, perhaps by another gpuherd; stop that "
+            f"{key}: port {address.port} of {address.host} is taken, perhaps by another gpuherd; stop that "
             "one or choose another port"
         )
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"hub.listen: this user may not listen on port {address.port}; choose a port above 1023"
+        return f"{key}: this user may not listen on port {address.port}; choose a port above 1023"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"hub.listen: this machine has no address {address.host}; choose one of its own"
-    return f"hub.listen: cannot listen on {address}: {error.strerror}"
+        return f"{key}: this machine has no address {address.host}; choose one of its own"
+    return f"{key}: cannot listen on {address}: {error.strerror}"
 
 
 def allow_open_files(wanted: int) -> None:
@@ -64,20 +75,29 @@ def allow_open_files(wanted: int) -> None:
 
 
 class WebServer:
-    """The listening server."""
+    """One listening address and the application behind it; a hub may have several."""
 
-    def __init__(self, app: App, settings: HubSettings) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        address: ListenAddress,
+        max_connections: int,
+        tls: TlsFiles | None = None,
+        key: str = "hub.listen",
+    ) -> None:
         self._app = app
-        self._settings = settings
+        self._max_connections = max_connections
+        self._tls = tls
+        self._key = key
         self._server: Server | None = None
         self._serving: asyncio.Task[None] | None = None
-        self.address = settings.address
+        self.address = address
 
     async def start(self) -> None:
         """Listen; returns when connections are taken. ``Misconfigured`` if the address cannot be had."""
-        settings = self._settings
-        allow_open_files(settings.max_connections + 256)
-        self.address = claim_address(settings.address)
+        allow_open_files(self._max_connections + 256)
+        self.address = claim_address(self.address, self._key)
         try:
             self._server = Server(
                 self._app,
@@ -87,13 +107,13 @@ class WebServer:
                 http=HTTPModes.http1,
                 backlog=4096,
                 # Connections beyond this wait in the backlog: streams and node links each hold one.
-                backpressure=settings.max_connections,
+                backpressure=self._max_connections,
                 http1_settings=HTTP1Settings(
                     header_read_timeout=SLOW_HEADER_MILLISECONDS, max_buffer_size=65_536
                 ),
                 log_enabled=False,
-                ssl_cert=settings.tls_certificate,
-                ssl_key=settings.tls_key,
+                ssl_cert=None if self._tls is None else self._tls.certificate,
+                ssl_key=None if self._tls is None else self._tls.key,
             )
         except OSError as error:
             raise Misconfigured(f"hub.tls_certificate, hub.tls_key: cannot be used: {error}") from error

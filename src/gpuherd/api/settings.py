@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from gpuherd.model.errors import Misconfigured
 
-__all__ = ["HubSettings", "ListenAddress"]
+__all__ = ["HubSettings", "ListenAddress", "listen_address"]
 
 
 class ListenAddress(Struct, frozen=True):
@@ -26,6 +26,21 @@ class ListenAddress(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def listen_address(text: str, key: str) -> ListenAddress:
+    """Take ``127.0.0.1:8470`` apart; ``Misconfigured`` names the ``key`` that holds it."""
+    host, separator, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        separator = ""
+    if not separator or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise Misconfigured(
+            f'{key}: "{text}" is no IP address with a port; write for example "127.0.0.1:8470" or "[::1]:8470"'
+        )
+    return ListenAddress("127.0.0.1" if host == "localhost" else host, int(port))
 
 
 class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,18 +89,7 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     @property
     def address(self) -> ListenAddress:
         """``listen`` in its parts; ``Misconfigured`` if it is no address."""
-        host, separator, port = self.listen.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        try:
-            ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-        except ValueError:
-            separator = ""
-        if not separator or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-            raise Misconfigured(
-                f'hub.listen: "{self.listen}" is no IP address with a port; write for example "127.0.0.1:8470" '
-                'or "[::1]:8470"'
-            )
-        return ListenAddress("127.0.0.1" if host == "localhost" else host, int(port))
+        return listen_address(self.listen, "hub.listen")
 
     @property
     def mount(self) -> str:
