@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from gpuherd.fleet.node import NodeHealth
+from gpuherd.model.targets import NodeWay
 
-__all__ = ["Health", "LinkHealth", "LoopHealth", "StoreHealth", "ViewerHealth"]
+__all__ = ["GroupHealth", "Health", "LinkHealth", "LoopHealth", "StoreHealth", "ViewerHealth"]
 
 HubTime = Annotated[float, Meta(description="Hub time, UTC epoch seconds.")]
 
@@ -47,6 +48,20 @@ class LinkHealth(Struct, frozen=True, kw_only=True):
     ]
 
 
+class GroupHealth(Struct, frozen=True, kw_only=True):
+    """One list of nodes that the hub asks."""
+
+    name: str
+    way: NodeWay
+    nodes: int
+    failing: Annotated[int, Meta(description="Nodes that cannot be reached or understood now.")]
+    missing: Annotated[int, Meta(description="Nodes that the list no longer names, soon forgotten.")]
+    refused: Annotated[dict[str, str], Meta(description="Entries that are left out, and why.")]
+    found_at: Annotated[HubTime | None, Meta(description="When the list was last had.")]
+    trouble: Annotated[str | None, Meta(description="Why the last good list is still in force.")]
+    trouble_since: HubTime | None
+
+
 class ViewerHealth(Struct, frozen=True, kw_only=True):
     """The live streams."""
 
@@ -67,5 +82,6 @@ class Health(Struct, frozen=True, kw_only=True):
     loops: tuple[LoopHealth, ...]
     store: StoreHealth
     links: LinkHealth
+    lists: tuple[GroupHealth, ...]
     viewers: ViewerHealth
     nodes: tuple[NodeHealth, ...]

@@ -7,7 +7,7 @@ import fcntl
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -21,8 +21,10 @@ from gpuherd.api.enrolling import open_enrolment
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, LinkHealth
 from gpuherd.api.keeping import Keeper
+from gpuherd.api.outfit import BareOutfit, Door, Outfit
 from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
 from gpuherd.api.rest import build_rest
+from gpuherd.api.roster import Roster
 from gpuherd.api.server import TlsFiles, WebServer, claim_address
 from gpuherd.api.settings import HubSettings
 from gpuherd.api.stream import LiveStream
@@ -30,6 +32,7 @@ from gpuherd.api.supervision import Supervisor
 from gpuherd.auth.enrolment import Enrolled
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.names import Names
 from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
 from gpuherd.model.errors import Failed, Misconfigured
@@ -92,15 +95,20 @@ class Hub:
         availability: AvailabilitySettings | None = None,
         clock: Clock | None = None,
         *,
+        outfit: Outfit | None = None,
+        names: Names | None = None,
         open_store: Callable[[Path], LastReports] = LastReports,
         page_folder: Path = PAGE_FOLDER,
     ) -> None:
         settings.check()
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.fleet = Fleet(clock=self.clock, settings=availability or AvailabilitySettings())
+        self.fleet = Fleet(clock=self.clock, settings=availability or AvailabilitySettings(), names=names)
         self.links = NodeLinks(self.fleet, monotonic=self.clock.monotonic)
         self.stream = LiveStream(self.fleet, max_viewers=settings.max_viewers)
+        self._outfit: Outfit = outfit or BareOutfit()
+        self._roster: Roster | None = None
+        self._doors: Sequence[Door] = ()
         self._open_store = open_store
         self._page_folder = page_folder
         self._supervisor = Supervisor(self.clock)
@@ -128,7 +136,15 @@ class Hub:
                 note_saved=self.links.note_saved,
                 clock=self.clock,
             )
+            self._roster = Roster(
+                self.fleet,
+                self._outfit.groups(self.links),
+                file=self.settings.state_dir / "known-nodes.json",
+                clock=self.clock,
+                forget=self._keeper.forget,
+            )
             await self._admission.refresh()
+            self._roster.restore()
             self._restore(store)
             self.fleet.tick()
             self._server = WebServer(
@@ -138,20 +154,41 @@ class Hub:
                 tls=_tls_files(self.settings),
             )
             await self._server.start()
+            await self._open_doors(self._roster)
         except BaseException:
+            await self._close_doors()
             self._close()
             raise
-        self._supervisor.add("tick", self._tick, every_seconds=self.settings.tick_seconds)
-        self._supervisor.add("keep last state", self._keeper.flush, every_seconds=FLUSH_SECONDS)
-        self._supervisor.add("watch records", self._admission.watch, every_seconds=RECORDS_SECONDS)
-        self._supervisor.add("sweep links", self._sweep, every_seconds=SWEEP_SECONDS)
+        self._start_loops(self._admission, self._keeper, self._roster)
         return self
+
+    def _start_loops(self, admission: Admission, keeper: Keeper, roster: Roster) -> None:
+        self._supervisor.add("tick", self._tick, every_seconds=self.settings.tick_seconds)
+        self._supervisor.add("keep last state", keeper.flush, every_seconds=FLUSH_SECONDS)
+        self._supervisor.add("watch records", admission.watch, every_seconds=RECORDS_SECONDS)
+        self._supervisor.add("sweep links", self._sweep, every_seconds=SWEEP_SECONDS)
+        for watch in self._outfit.watches(roster):
+            self._supervisor.add(watch.name, watch.run, every_seconds=1.0, deadline_seconds=None)
+        roster.start(self._supervisor)
+
+    async def _open_doors(self, roster: Roster) -> None:
+        opened: list[Door] = []
+        self._doors = opened
+        for door in self._outfit.doors(self, roster):
+            opened.append(door)
+            await door.start()
+
+    async def _close_doors(self) -> None:
+        await asyncio.gather(*(door.stop() for door in self._doors))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Save and acknowledge what is there, part politely from nodes and viewers, save the rest."""
         await self._supervisor.stop()
+        await self._close_doors()
+        if self._roster is not None:
+            await self._roster.stop()
         await self._flush_at_end()
         await self.links.close_all()
         await self.stream.close()
@@ -216,11 +253,15 @@ class Hub:
 
     async def _tick(self) -> None:
         self._view = None
+        if self._roster is not None:
+            self.fleet.set_notices((*self._outfit.notices(), *self._roster.notices()))
         self.fleet.tick()
         self.stream.publish()
 
     async def _sweep(self) -> None:
         self.links.sweep()
+        if self._roster is not None:
+            self._roster.sweep()
 
     async def _flush_at_end(self) -> None:
         if self._keeper is not None:
@@ -233,15 +274,18 @@ class Hub:
     def _nodes_changed(self, before: EnrolledNodes | None, now: EnrolledNodes) -> None:
         self._view = None
         known = {node.id for node in before.nodes} if before is not None else set()
-        for node in now.nodes:
-            if node.id not in known:
-                self.fleet.add_node(node.id, node.name)
         for node_id in known - {node.id for node in now.nodes}:
             self.fleet.remove_node(node_id)
             self.links.close_node(node_id)
             self.links.forget_node(node_id)
             if self._keeper is not None:
                 self._keeper.forget(node_id)
+        if self._roster is not None:
+            # Before the new ones are added: a listed node that has enrolled is no longer asked.
+            self._roster.set_enrolled(frozenset(node.id for node in now.nodes))
+        for node in now.nodes:
+            if node.id not in known:
+                self.fleet.add_node(node.id, node.name)
         if before is not None:
             for digest, node_id in before.credentials.items():
                 if digest not in now.credentials:
@@ -312,6 +356,7 @@ class Hub:
                 refused_credentials=self._admitted.refused_credentials,
                 flapping=flapping,
             ),
+            lists=() if self._roster is None else self._roster.health(),
             viewers=self.stream.health(),
             nodes=self.fleet.node_health(),
         )

@@ -29,14 +29,16 @@ class Loop:
         work: Callable[[], Awaitable[None]],
         *,
         every_seconds: float,
-        deadline_seconds: float,
+        deadline_seconds: float | None,
         clock: Clock,
         random: Random,
+        pause: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name
         self._work = work
         self._every_seconds = every_seconds
         self._deadline_seconds = deadline_seconds
+        self._pause = pause
         self._clock = clock
         self._random = random
         self._state: Literal["starting", "ok", "failing", "stopped"] = "starting"
@@ -67,10 +69,18 @@ class Loop:
         try:
             while True:
                 await self.round()
+                if self._pause is not None and not self._consecutive_errors:
+                    await self._wait(self._pause)
                 due = max(due + self._every_seconds, now())
                 await asyncio.sleep(max(due - now(), self._backoff_seconds()))
         finally:
             self._state = "stopped"
+
+    async def _wait(self, pause: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await pause()
+        except Exception as error:  # noqa: BLE001 - the next round will meet the same and tell it
+            log.debug("%s: waiting was cut short: %s", self.name, error)
 
     async def round(self) -> None:
         """Do the work once; an error ends up in the health, not with the caller."""
@@ -78,7 +88,8 @@ class Loop:
             async with asyncio.timeout(self._deadline_seconds):
                 await self._work()
         except TimeoutError:
-            self._failed(f"took longer than {self._deadline_seconds:g} s")
+            limit = "allowed" if self._deadline_seconds is None else f"{self._deadline_seconds:g} s"
+            self._failed(f"took longer than {limit}")
         except GpuherdError as error:
             self._failed(str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the other loops and the next round go on
@@ -122,9 +133,14 @@ class Supervisor:
         work: Callable[[], Awaitable[None]],
         *,
         every_seconds: float,
-        deadline_seconds: float = 10.0,
+        deadline_seconds: float | None = 10.0,
+        pause: Callable[[], Awaitable[None]] | None = None,
     ) -> Loop:
-        """Start a loop. ``deadline_seconds`` bounds one round as far as it waits; pure computing is not cut."""
+        """Start a loop. ``deadline_seconds`` bounds one round as far as it waits; pure computing is not cut.
+        None is for work that goes on until it fails.
+
+        ``pause`` waits between good rounds for as long as it likes, besides the pace.
+        """
         loop = Loop(
             name,
             work,
@@ -132,6 +148,7 @@ class Supervisor:
             deadline_seconds=deadline_seconds,
             clock=self._clock,
             random=self._random,
+            pause=pause,
         )
         self._loops.append(loop)
         self._tasks.append(asyncio.get_running_loop().create_task(loop.run(), name=name))

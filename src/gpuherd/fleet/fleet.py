@@ -112,6 +112,13 @@ class Fleet:
         """Say what concerns the whole herd."""
         self._publication.notices = notices
 
+    def gpu_count(self, node_id: str) -> int | None:
+        """Tell how many whole GPUs a node shows; none before its first report."""
+        node = self._nodes.get(node_id)
+        if node is None or node.facts is None:
+            return None
+        return sum(device.kind == "gpu" for device in node.devices)
+
     def received_at(self, node_id: str) -> float | None:
         """Tell when a live sample of a node came last, by the monotonic clock."""
         node = self._nodes.get(node_id)

@@ -1,0 +1,420 @@
+"""Who is asked: finders' lists become nodes of the fleet, each with a contact of its own.
+
+A list that cannot be had, or is suddenly empty, changes nothing: the last good one stays in force, and everyone is
+told. A node that a list no longer names is asked on for an hour and marked, then forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+from gpuherd.api.contact import Contact, ContactFleet, contact_problem
+from gpuherd.api.health import GroupHealth
+from gpuherd.api.known_nodes import Arrival, KnownNodes, load_known, save_known
+from gpuherd.api.supervision import Supervisor
+from gpuherd.auth.enrolment import node_id_for
+from gpuherd.discovery.finding import Finder
+from gpuherd.fleet.clock import Clock
+from gpuherd.fleet.views import FleetNotice
+from gpuherd.model.errors import Failed, Misconfigured, Refused
+from gpuherd.model.reports import Problem, Report
+from gpuherd.model.targets import NodeWay, Target
+from gpuherd.model.text import SENTENCE_LENGTH, clean
+from gpuherd.sources.following import ContactFailed, Way
+
+__all__ = ["Group", "Roster", "RosterFleet"]
+
+log = logging.getLogger(__name__)
+
+FIND_SECONDS = 60.0
+MISSING_KEPT_SECONDS = 3600.0
+"""How long a node is asked on that its list no longer names."""
+EMPTY_DOUBTED_SECONDS = 86_400.0
+"""How long a list must stay empty to be believed: a token without rights answers with an empty list, too."""
+ARRIVAL_KEPT_SECONDS = 7 * 86_400.0
+MAX_ARRIVALS = 10_000
+_UNPROVEN = {
+    "gpustat": "anyone in the allowed networks could have sent this: the old gpustat protocol knows no credential; "
+    "install the gpuherd agent or use SSH",
+}
+
+
+class RosterFleet(ContactFleet, Protocol):
+    """What the roster needs of the fleet."""
+
+    def add_node(
+        self, node_id: str, name: str, way: NodeWay = "push", list_position: int | None = None
+    ) -> None:
+        """Know a node from now on."""
+
+    def remove_node(self, node_id: str) -> None:
+        """Forget a node."""
+
+    def gpu_count(self, node_id: str) -> int | None:
+        """Tell how many whole GPUs a node shows; none before its first report."""
+
+
+class Group:
+    """The nodes that one finder names, reached one way."""
+
+    def __init__(self, finder: Finder, way: Way) -> None:
+        self.finder = finder
+        self.way = way
+        self.name = finder.name
+        self.targets: tuple[Target, ...] = ()
+        self.contacts: dict[str, Contact] = {}
+        self.missing: dict[str, float] = {}
+        self.refused: dict[str, str] = {}
+        self.found_at: float | None = None
+        self.trouble: str | None = None
+        self.trouble_since: float | None = None
+        self.empty_since: float | None = None
+
+
+class _ArrivedNode:
+    """Where the reports of a node go that came by itself."""
+
+    def __init__(self, node_id: str, arrival: Arrival, fleet: RosterFleet, known_at: float) -> None:
+        self._node_id = node_id
+        self.arrival = arrival
+        self._fleet = fleet
+        self.known_at = known_at
+
+    @property
+    def node_id(self) -> str:
+        """The id made of the name under which it came."""
+        return self._node_id
+
+    def take(self, report: Report) -> None:
+        """Take a report of right now; ``Refused`` if its parts do not line up."""
+        self._fleet.accept_report(self._node_id, report, self.arrival.interval_seconds)
+
+
+class Roster:
+    """Every node that is not enrolled. All methods run on the event loop that owns the fleet."""
+
+    def __init__(
+        self,
+        fleet: RosterFleet,
+        groups: Sequence[Group],
+        *,
+        file: Path,
+        clock: Clock,
+        random: Random | None = None,
+        forget: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """``forget`` is told of every node that is removed for good."""
+        self._fleet = fleet
+        self._groups = list(groups)
+        self._file = file
+        self._clock = clock
+        self._random = random or Random()  # noqa: S311 - jitter
+        self._forget = forget
+        self._enrolled: frozenset[str] = frozenset()
+        self._arrivals: dict[str, _ArrivedNode] = {}
+        self._is_running = False
+        self._saved = KnownNodes()
+        self._saving: asyncio.Task[None] | None = None
+        self._unsaved = False
+        self._ending: set[asyncio.Task[None]] = set()
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Know the nodes of last time again, before their last states are brought back."""
+        known = self._saved = load_known(self._file)
+        for group in self._groups:
+            self._adopt(group, known.groups.get(group.name, ()))
+        for arrival in known.arrivals:
+            try:
+                self._arrive(arrival)
+            except Refused as error:
+                log.info("%s is not taken up again: %s", arrival.name, error)
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Begin to look for nodes and to ask them."""
+        self._is_running = True
+        for group in self._groups:
+            for contact in group.contacts.values():
+                contact.start()
+            supervisor.add(
+                f"find nodes: {group.name}",
+                lambda group=group: self._look(group),  # type: ignore[misc]
+                every_seconds=1.0,
+                deadline_seconds=FIND_SECONDS,
+                pause=group.finder.wait,
+            )
+
+    async def stop(self) -> None:
+        """End every contact, then what they share. The loops of the supervisor must have ended before."""
+        self._is_running = False
+        contacts = [contact for group in self._groups for contact in group.contacts.values()]
+        await asyncio.gather(*(contact.stop() for contact in contacts), *self._ending)
+        await asyncio.gather(*(part.close() for group in self._groups for part in (group.finder, group.way)))
+        if self._saving is not None:
+            await asyncio.gather(self._saving, return_exceptions=True)
+
+    # -- lists -------------------------------------------------------------------------------------------------
+
+    async def _look(self, group: Group) -> None:
+        try:
+            targets = await group.finder.find()
+        except (Failed, Misconfigured) as error:
+            self._troubled(group, str(error))
+            raise
+        except TimeoutError:
+            self._troubled(group, f"no answer within {FIND_SECONDS:g} s")
+            raise
+        now = self._clock.monotonic()
+        if not targets and group.targets:
+            group.empty_since = group.empty_since if group.empty_since is not None else now
+            if now - group.empty_since < EMPTY_DOUBTED_SECONDS:
+                self._troubled(group, "it answers with an empty list")
+                return
+        group.empty_since = None
+        group.trouble = group.trouble_since = None
+        group.found_at = self._clock.wall()
+        self._adopt(group, targets)
+
+    def _troubled(self, group: Group, reason: str) -> None:
+        if group.trouble is None:
+            group.trouble_since = self._clock.wall()
+        group.trouble = clean(reason, SENTENCE_LENGTH)
+
+    def _adopt(self, group: Group, targets: Sequence[Target]) -> None:
+        """Make a list the one in force."""
+        group.targets = tuple(targets)
+        group.refused = {}
+        named: set[str] = set()
+        for position, target in enumerate(targets):
+            try:
+                node_id = node_id_for(target.name)
+                self._check_free(node_id, group, named)
+            except Refused as error:
+                group.refused[target.name] = clean(str(error), SENTENCE_LENGTH)
+                continue
+            named.add(node_id)
+            self._list(group, node_id, target, position)
+        now = self._clock.monotonic()
+        for node_id in group.contacts.keys() - named:
+            if node_id not in group.missing:
+                group.missing[node_id] = now
+                self._fleet.note(node_id, "list", self._not_named(group))
+        for node_id in group.missing.keys() & named:
+            del group.missing[node_id]
+            self._fleet.note(node_id, "list", None)
+        self._save_soon()
+
+    def _not_named(self, group: Group) -> Problem:
+        return Problem(
+            code="not_discovered",
+            message=clean(f"{group.name} no longer names this node; it is forgotten within the hour", 400),
+            since=self._clock.wall(),
+        )
+
+    def _check_free(self, node_id: str, group: Group, named: Iterable[str]) -> None:
+        if node_id in named:
+            raise Refused("name_taken", f"another entry of the list is already called {node_id}")
+        if node_id in self._enrolled:
+            raise Refused(
+                "name_taken",
+                f"{node_id} is enrolled and reports by itself; take it off the list, or remove it",
+            )
+        for other in self._groups:
+            if other is not group and node_id in other.contacts:
+                raise Refused("name_taken", f"{node_id} is already asked because of {other.name}")
+        if node_id in self._arrivals:
+            self._remove_arrival(node_id)  # someone has listed it since: that is the better word
+
+    def _list(self, group: Group, node_id: str, target: Target, position: int) -> None:
+        contact = group.contacts.get(node_id)
+        if contact is not None and contact.target != target:
+            self._end(contact)
+            contact = None
+        self._fleet.add_node(node_id, target.name, group.way.way, position)
+        if contact is None:
+            contact = group.contacts[node_id] = Contact(
+                node_id, target, group.way, fleet=self._fleet, clock=self._clock, random=self._random
+            )
+            if self._is_running:
+                contact.start()
+
+    def _end(self, contact: Contact) -> None:
+        task = asyncio.ensure_future(contact.stop())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def sweep(self) -> None:
+        """Forget who was missing or silent for too long, and compare GPUs with the inventory. Every few seconds."""
+        now = self._clock.monotonic()
+        for group in self._groups:
+            for node_id, since in list(group.missing.items()):
+                if now - since > MISSING_KEPT_SECONDS:
+                    self._unlist(group, node_id)
+                    self._remove(node_id)
+            for node_id, contact in group.contacts.items():
+                if contact.target.expected_gpus is not None:
+                    self._compare(node_id, contact.target.expected_gpus, group)
+        for node_id, arrived in list(self._arrivals.items()):
+            heard_at = self._fleet.received_at(node_id) or -math.inf
+            if now - max(heard_at, arrived.known_at) > ARRIVAL_KEPT_SECONDS:
+                self._remove_arrival(node_id)
+                self._remove(node_id)
+
+    def _compare(self, node_id: str, expected: int, group: Group) -> None:
+        seen = self._fleet.gpu_count(node_id)
+        note = None
+        if seen is not None and seen < expected:
+            note = Problem(
+                code="gpus_missing",
+                message=f"{group.name} says it has {expected} GPUs, {seen} are seen: look for lost ones",
+            )
+        self._fleet.note(node_id, "inventory", note)
+
+    def _unlist(self, group: Group, node_id: str) -> None:
+        group.missing.pop(node_id, None)
+        for subject in ("list", "inventory", "contact"):
+            self._fleet.note(node_id, subject, None)
+        contact = group.contacts.pop(node_id, None)
+        if contact is not None:
+            self._end(contact)
+
+    def _remove(self, node_id: str) -> None:
+        self._fleet.remove_node(node_id)
+        self._forget(node_id)
+        self._save_soon()
+
+    def set_enrolled(self, enrolled: frozenset[str]) -> None:
+        """Give way to nodes that have a credential, and take up listed ones again that no longer have."""
+        self._enrolled = enrolled
+        for node_id in enrolled & self._arrivals.keys():
+            self._remove_arrival(node_id)
+        for group in self._groups:
+            for node_id in enrolled & group.contacts.keys():
+                self._unlist(group, node_id)
+            self._adopt(group, group.targets)
+
+    # -- nodes that come by themselves -------------------------------------------------------------------------
+
+    def intake(self, name: str, way: NodeWay, *, interval_seconds: float) -> _ArrivedNode:
+        """Know a node from now on; ``Refused`` if the name cannot be had."""
+        return self._arrive(Arrival(name=name, way=way, interval_seconds=interval_seconds))
+
+    def _arrive(self, arrival: Arrival) -> _ArrivedNode:
+        node_id = node_id_for(arrival.name)
+        known = self._arrivals.get(node_id)
+        if known is not None:
+            if known.arrival.way != arrival.way:
+                raise Refused("name_taken", f"{node_id} already comes another way ({known.arrival.way})")
+            return known
+        if node_id in self._enrolled:
+            raise Refused("name_taken", f"{node_id} is enrolled: it must show its credential")
+        if any(node_id in group.contacts for group in self._groups):
+            raise Refused("name_taken", f"{node_id} is listed in the configuration and asked by the hub")
+        if len(self._arrivals) >= MAX_ARRIVALS:
+            raise Refused("too_many_nodes", f"more than {MAX_ARRIVALS} nodes came by themselves")
+        self._fleet.add_node(node_id, clean(arrival.name), arrival.way)
+        if arrival.way in _UNPROVEN:
+            self._fleet.note(node_id, "trust", Problem(code="unproven", message=_UNPROVEN[arrival.way]))
+        arrived = self._arrivals[node_id] = _ArrivedNode(
+            node_id, arrival, self._fleet, self._clock.monotonic()
+        )
+        self._save_soon()
+        return arrived
+
+    def trouble(self, name: str, failure: ContactFailed | None) -> None:
+        """Show of a node that has arrived why there is nothing new of it."""
+        arrived = self._arrivals.get(node_id_for(name))
+        if arrived is not None:
+            problem = None if failure is None else contact_problem(failure, self._clock.wall())
+            self._fleet.note(arrived.node_id, "contact", problem)
+
+    def _remove_arrival(self, node_id: str) -> None:
+        del self._arrivals[node_id]
+        self._fleet.note(node_id, "trust", None)
+        self._save_soon()
+
+    # -- what others want to know ------------------------------------------------------------------------------
+
+    @property
+    def node_ids(self) -> frozenset[str]:
+        """Every node that is here because of the roster."""
+        listed = (node_id for group in self._groups for node_id in group.contacts)
+        return frozenset((*listed, *self._arrivals))
+
+    def notices(self) -> list[FleetNotice]:
+        """Tell what everyone who looks should know."""
+        told = []
+        for group in self._groups:
+            if group.trouble is not None:
+                kept = (
+                    f"; the {len(group.contacts)} nodes of the last good list stay" if group.contacts else ""
+                )
+                told.append(
+                    FleetNotice(
+                        code="list_failed",
+                        message=f"the nodes of {group.name} cannot be looked up: {group.trouble}{kept}",
+                        since=group.trouble_since,
+                    )
+                )
+            for name, reason in list(group.refused.items())[:3]:
+                told.append(
+                    FleetNotice(code="node_refused", message=f"{name} of {group.name} is left out: {reason}")
+                )
+        unproven = sum(arrived.arrival.way in _UNPROVEN for arrived in self._arrivals.values())
+        if unproven:
+            told.append(
+                FleetNotice(
+                    code="unproven",
+                    message=f"{unproven} nodes report by the old gpustat protocol, which anyone in the allowed "
+                    "networks can forge",
+                )
+            )
+        return told
+
+    def health(self) -> tuple[GroupHealth, ...]:
+        """Tell how the lists and contacts fare."""
+        return tuple(
+            GroupHealth(
+                name=group.name,
+                way=group.way.way,
+                nodes=len(group.contacts),
+                failing=sum(contact.failure is not None for contact in group.contacts.values()),
+                missing=len(group.missing),
+                refused=group.refused,
+                found_at=group.found_at,
+                trouble=group.trouble,
+                trouble_since=group.trouble_since,
+            )
+            for group in self._groups
+        )
+
+    # -- keeping -----------------------------------------------------------------------------------------------
+
+    def _save_soon(self) -> None:
+        self._unsaved = True
+        if self._is_running and (self._saving is None or self._saving.done()):
+            self._saving = asyncio.ensure_future(self._save())
+
+    async def _save(self) -> None:
+        while self._unsaved:
+            self._unsaved = False
+            # A list that was not looked up yet, or was taken out of the configuration for now, is kept as it was.
+            known = KnownNodes(
+                groups={**self._saved.groups, **{group.name: group.targets for group in self._groups}},
+                arrivals=tuple(arrived.arrival for arrived in self._arrivals.values()),
+            )
+            if known == self._saved:
+                continue
+            try:
+                await asyncio.to_thread(save_known, self._file, known)
+            except OSError as error:
+                log.warning("%s cannot be written: %s", self._file, error.strerror)
+            else:
+                self._saved = known
