@@ -389,7 +389,7 @@ def test_nothing_is_left_running(spec: ProbeSpec, state_dir: Path) -> None:
 def test_a_hub_that_cannot_save_still_gets_what_is_live(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuherd.agent.link.WINDOW_FRAMES", 10)
+    monkeypatch.setattr("gpuherd.agent.window.WINDOW_FRAMES", 10)
     facts = RunFacts(boot_id="run", layout=LAYOUT, interval_seconds=1.0)
     outbox = Outbox(tmp_path / "spool", 2**20, facts)
 

@@ -1,0 +1,77 @@
+"""Secrets of nodes that listen: all made from one master secret, so that the hub keeps one and a node only its own."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import os
+import re
+import stat
+from pathlib import Path
+
+from gpuherd.auth.secrets import new_secret
+from gpuherd.model.errors import Misconfigured
+
+__all__ = ["LISTEN_SECRET_PREFIX", "MASTER_SECRET_PREFIX", "load_or_create_master", "node_secret"]
+
+MASTER_SECRET_PREFIX = "ghm_"  # noqa: S105 - a prefix, like those of the other secrets
+LISTEN_SECRET_PREFIX = "ghl_"  # noqa: S105
+
+_PURPOSE = b"gpuherd pull v1\0"
+_MASTER = re.compile(rb"ghm_[A-Za-z0-9_-]{43}\n?")
+
+
+def node_secret(master: bytes, node_id: str) -> str:
+    """Give the secret that the hub and one node share; always the same for the same node."""
+    made = hmac.digest(master, _PURPOSE + node_id.encode(), hashlib.sha256)
+    return LISTEN_SECRET_PREFIX + base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def load_or_create_master(file: Path) -> bytes:
+    """Read the master secret, making one in a file of mode 0600 if there is none yet. Blocking.
+
+    ``Misconfigured`` if the file cannot be read or written, others may read it, or it holds something else.
+    """
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            return _read(file)
+        _create(file)
+        return _read(file)
+    except OSError as error:
+        raise Misconfigured(
+            f"the secret for listening nodes cannot be kept in {file}: {error.strerror}; let this user read and "
+            "write it"
+        ) from error
+
+
+def _read(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        if stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077:
+            raise Misconfigured(
+                f"{file}: others may read this secret, and with it speak as the hub to every listening node; "
+                f"run `chmod 600 {file}`"
+            )
+        content = stream.read(4096)
+    if not _MASTER.fullmatch(content):
+        raise Misconfigured(
+            f"{file}: does not hold a secret made by gpuherd; restore it from a backup, or delete it and give every "
+            "listening node its new secret"
+        )
+    return content.strip()
+
+
+def _create(file: Path) -> None:
+    """Write a new secret whole or not at all; if another process was faster, its secret stays."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(new_secret(MASTER_SECRET_PREFIX).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, file)
+    finally:
+        temporary.unlink()
