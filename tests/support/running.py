@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -53,3 +54,11 @@ def running(
             process.kill()
             process.wait(timeout=10)
             raise
+
+
+async def until(is_so: Callable[[], bool], what: str) -> None:
+    """Let the event loop go on until something is so."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS:g} s: {what}"
+        await asyncio.sleep(0.005)

@@ -13,17 +13,20 @@ __all__ = ["NodeWay", "Target"]
 NodeWay = Literal["push", "pull", "ssh", "file", "gpustat", "node_info", "xmlrpc"]
 """How a node's reports reach the hub. The last three are protocols of older tools."""
 
+Port = Annotated[int, Meta(ge=1, le=65_535)]
+GpuCount = Annotated[int, Meta(ge=0, le=512)]
+
 
 class Target(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A node as a list, an inventory or a service names it."""
 
     name: Annotated[Label, Meta(min_length=1, description="What the list calls it; its id is made of this.")]
     address: Annotated[Label, Meta(min_length=1, description="Host name, IP address or SSH alias.")]
-    port: Annotated[int | None, Meta(ge=1, le=65_535, description="None: the way's usual port.")] = None
+    port: Annotated[Port | None, Meta(description="None: the way's usual port.")] = None
     user: Annotated[Label | None, Meta(description="Whom to log in as, where the list says so.")] = None
     key_file: Annotated[str | None, Meta(description="SSH key, where the list says so.")] = None
     proxy_jump: Annotated[str | None, Meta(description="SSH jump host, where the list says so.")] = None
     expected_gpus: Annotated[
-        int | None, Meta(ge=0, le=512, description="How many GPUs the inventory says it has.")
+        GpuCount | None, Meta(description="How many GPUs the inventory says it has.")
     ] = None
     place: Annotated[Sentence, Meta(description="Where it was found, such as hosts.txt:3.")] = ""

@@ -1,0 +1,372 @@
+"""Lists become nodes; a list that fails or is suddenly empty takes nobody away."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+from typing import Self
+
+import pytest
+
+from gpuherd.api.roster import (
+    ARRIVAL_KEPT_SECONDS,
+    EMPTY_DOUBTED_SECONDS,
+    MISSING_KEPT_SECONDS,
+    Group,
+    Roster,
+)
+from gpuherd.api.supervision import Supervisor
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.errors import Failed, Refused
+from gpuherd.model.hosts import HostFacts
+from gpuherd.model.reports import NodeFacts, Report, Sample
+from gpuherd.model.targets import NodeWay, Target
+from gpuherd.sources.following import ContactFailed, NodeIntake
+from support.herd import ManualClock
+from support.running import until
+
+CHANCE = Random(1)  # noqa: S311 - jitter that is the same every time
+
+
+class ListFinder:
+    """A finder whose answers the test gives one by one."""
+
+    def __init__(self, name: str = "hosts.txt") -> None:
+        self._name = name
+        self.answer: tuple[Target, ...] | Failed = ()
+        self.changed = asyncio.Event()
+        self.looked = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def names(self, *names: str, port: int | None = None, expected_gpus: int | None = None) -> None:
+        self.answer = tuple(
+            Target(name=name, address=f"{name}.example.org", port=port, expected_gpus=expected_gpus)
+            for name in names
+        )
+        self.changed.set()
+
+    async def find(self) -> tuple[Target, ...]:
+        self.looked += 1
+        if isinstance(self.answer, Failed):
+            raise self.answer
+        return self.answer
+
+    async def wait(self) -> None:
+        await self.changed.wait()
+        self.changed.clear()
+
+    async def close(self) -> None:
+        self.answer = Failed("closed")
+
+
+class ScriptedWay:
+    """A way on which the test decides what happens to each node."""
+
+    interval_seconds = 0.01
+    way: NodeWay = "ssh"
+
+    def __init__(self) -> None:
+        self.followed: list[Target] = []
+        self.failures: dict[str, Exception] = {}
+        self.intakes: dict[str, NodeIntake] = {}
+        self.closed = False
+
+    async def follow(self, target: Target, intake: NodeIntake) -> None:
+        self.followed.append(target)
+        self.intakes[target.name] = intake
+        if target.name in self.failures:
+            raise self.failures[target.name]
+        intake.take(report(gpus=2))
+        await asyncio.get_running_loop().create_future()
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def report(gpus: int = 1, time: float = 1.0) -> Report:
+    devices = tuple(DeviceFacts(uuid=f"GPU-{n}", index=n, name="A100") for n in range(gpus))
+    return Report(
+        facts=NodeFacts(host=HostFacts(hostname="says-what-it-likes"), devices=devices),
+        sample=Sample(time=time, devices=(DeviceSample(),) * gpus),
+    )
+
+
+class Stage:
+    """A roster with everything around it."""
+
+    def __init__(self, file: Path, *, finders: tuple[ListFinder, ...] = ()) -> None:
+        self.clock = ManualClock()
+        self.fleet = Fleet(clock=self.clock)
+        self.finders = finders or (ListFinder(),)
+        self.way = ScriptedWay()
+        self.forgotten: list[str] = []
+        self.roster = Roster(
+            self.fleet,
+            [Group(finder, self.way) for finder in self.finders],
+            file=file,
+            clock=self.clock,
+            random=CHANCE,
+            forget=self.forgotten.append,
+        )
+        self.supervisor = Supervisor(self.clock, CHANCE)
+
+    async def __aenter__(self) -> Self:
+        self.roster.restore()
+        self.roster.start(self.supervisor)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.supervisor.stop()
+        await self.roster.stop()
+
+    def shown(self) -> dict[str, tuple[str, ...]]:
+        self.fleet.tick()
+        return {node.id: tuple(p.code for p in node.problems) for node in self.fleet.nodes()}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "known-nodes.json"
+
+
+async def _named(stage: Stage, *names: str) -> None:
+    await until(lambda: stage.roster.node_ids >= set(names), f"{names} are listed")
+    await until(lambda: {t.name for t in stage.way.followed} >= set(names), f"{names} are followed")
+
+
+def test_a_list_becomes_nodes_and_grows(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1", "gpu2")
+            await _named(stage, "gpu1", "gpu2")
+            stage.finders[0].names("gpu1", "gpu2", "gpu3")
+            await _named(stage, "gpu3")
+            assert stage.shown() == {"gpu1": (), "gpu2": (), "gpu3": ()}
+            assert [node.way for node in stage.fleet.nodes()] == ["ssh"] * 3
+            assert len(stage.way.followed) == 3, "who is followed already is left alone"
+        assert stage.way.closed
+
+    asyncio.run(scene())
+
+
+def test_a_failing_or_suddenly_empty_list_takes_nobody_away(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            finder = stage.finders[0]
+            finder.names("gpu1", "gpu2")
+            await _named(stage, "gpu1", "gpu2")
+            finder.names()
+            await until(lambda: bool(stage.roster.notices()), "the empty list is told")
+            assert "empty list" in stage.roster.notices()[0].message
+            assert "2 nodes of the last good list stay" in stage.roster.notices()[0].message
+            finder.answer = Failed("connection refused")
+            finder.changed.set()
+            await until(lambda: "refused" in stage.roster.notices()[0].message, "the failure is told")
+            assert stage.shown() == {"gpu1": (), "gpu2": ()}
+            looked = finder.looked
+            finder.names("gpu1", "gpu2")
+            await until(lambda: finder.looked > looked and not stage.roster.notices(), "it is well again")
+
+    asyncio.run(scene())
+
+
+def test_an_empty_list_is_believed_after_a_day(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1")
+            await _named(stage, "gpu1")
+            stage.finders[0].names()
+            await until(lambda: bool(stage.roster.notices()), "the empty list is told")
+            stage.clock.advance(EMPTY_DOUBTED_SECONDS + 1)
+            stage.finders[0].changed.set()
+            await until(lambda: stage.shown() == {"gpu1": ("not_discovered",)}, "it is believed")
+
+    asyncio.run(scene())
+
+
+def test_a_node_off_the_list_is_marked_and_forgotten_after_an_hour(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1", "gpu2")
+            await _named(stage, "gpu1", "gpu2")
+            stage.finders[0].names("gpu1")
+            await until(lambda: stage.shown()["gpu2"] == ("not_discovered",), "it is marked")
+            stage.clock.advance(MISSING_KEPT_SECONDS - 1)
+            stage.roster.sweep()
+            assert "gpu2" in stage.shown()
+            stage.clock.advance(2)
+            stage.roster.sweep()
+            assert set(stage.shown()) == {"gpu1"}
+            assert stage.forgotten == ["gpu2"]
+
+    asyncio.run(scene())
+
+
+def test_a_node_that_comes_back_in_time_is_as_before(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1", "gpu2")
+            await _named(stage, "gpu1", "gpu2")
+            stage.finders[0].names("gpu1")
+            await until(lambda: stage.shown()["gpu2"] == ("not_discovered",), "it is marked")
+            stage.finders[0].names("gpu1", "gpu2")
+            await until(lambda: stage.shown()["gpu2"] == (), "the mark is gone")
+            assert [target.name for target in stage.way.followed].count("gpu2") == 1
+
+    asyncio.run(scene())
+
+
+def test_a_changed_address_is_followed_anew(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1")
+            await _named(stage, "gpu1")
+            stage.finders[0].names("gpu1", port=2222)
+            await until(lambda: any(t.port == 2222 for t in stage.way.followed), "the new port is followed")
+
+    asyncio.run(scene())
+
+
+def test_trouble_is_shown_with_its_reason_and_goes_with_the_first_report(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.way.failures = {"gpu1": ContactFailed("login_refused", "gpu1: no key is accepted")}
+            stage.finders[0].names("gpu1", "gpu2")
+            await until(lambda: stage.shown().get("gpu1") == ("login_refused",), "the trouble shows")
+            node = stage.fleet.node("gpu1")
+            assert node is not None
+            assert (node.state, node.reason) == ("never", "gpu1: no key is accepted")
+            assert node.problems[0].since == stage.clock.wall()
+            assert stage.shown()["gpu2"] == ()
+            assert stage.roster.health()[0].failing == 1
+            stage.way.failures.clear()
+            await until(lambda: stage.shown()["gpu1"] == (), "it is gone")
+            assert stage.roster.health()[0].failing == 0
+
+    asyncio.run(scene())
+
+
+def test_a_bug_in_one_contact_harms_no_other(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.way.failures = {"gpu1": ZeroDivisionError("oops")}
+            stage.finders[0].names("gpu1", "gpu2")
+            await until(lambda: stage.shown().get("gpu1") == ("hub_error",), "the trouble shows")
+            await _named(stage, "gpu2")
+            assert stage.shown()["gpu2"] == ()
+
+    asyncio.run(scene())
+    assert "following gpu1 failed unexpectedly" in caplog.text
+
+
+def test_the_nodes_of_last_time_are_there_although_the_list_cannot_be_had(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as before:
+            before.finders[0].names("gpu1", "gpu2")
+            await _named(before, "gpu1", "gpu2")
+            before.roster.intake("old-node", "gpustat", interval_seconds=1.0)
+        stage = Stage(file)
+        stage.finders[0].answer = Failed("connection refused")
+        async with stage:
+            await _named(stage, "gpu1", "gpu2")
+            await until(lambda: bool(stage.roster.notices()), "the failure is told")
+            assert set(stage.shown()) == {"gpu1", "gpu2", "old-node"}
+
+    asyncio.run(scene())
+
+
+def test_a_damaged_file_of_known_nodes_does_not_stop_the_start(file: Path) -> None:
+    file.write_bytes(b'{"groups": 3')
+
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1")
+            await _named(stage, "gpu1")
+
+    asyncio.run(scene())
+
+
+def test_two_lists_with_the_same_node_ask_it_once(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file, finders=(ListFinder("a"), ListFinder("b"))) as stage:
+            stage.finders[0].names("gpu1")
+            await _named(stage, "gpu1")
+            stage.finders[1].names("GPU1", "gpu2")
+            await _named(stage, "gpu2")
+            assert stage.roster.health()[1].refused == {"GPU1": "gpu1 is already asked because of a"}
+            assert any("left out" in notice.message for notice in stage.roster.notices())
+
+    asyncio.run(scene())
+
+
+def test_an_enrolled_node_is_not_asked_until_it_is_removed(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1", "gpu2")
+            await _named(stage, "gpu1", "gpu2")
+            stage.roster.set_enrolled(frozenset({"gpu1"}))
+            assert stage.roster.node_ids == {"gpu2"}
+            assert "is enrolled" in stage.roster.health()[0].refused["gpu1"]
+            with pytest.raises(Refused, match="is enrolled"):
+                stage.roster.intake("GPU1", "gpustat", interval_seconds=1.0)
+            stage.roster.set_enrolled(frozenset())
+            await until(lambda: [t.name for t in stage.way.followed].count("gpu1") == 2, "asked again")
+
+    asyncio.run(scene())
+
+
+def test_fewer_gpus_than_the_inventory_says_is_told(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1", expected_gpus=8)
+            await _named(stage, "gpu1")
+            await until(lambda: stage.fleet.gpu_count("gpu1") == 2, "it has reported")
+            stage.roster.sweep()
+            assert stage.shown()["gpu1"] == ("gpus_missing",)
+            stage.way.intakes["gpu1"].take(report(gpus=8))
+            stage.roster.sweep()
+            assert stage.shown()["gpu1"] == ()
+
+    asyncio.run(scene())
+
+
+def test_nodes_may_come_by_themselves_but_not_as_somebody_else(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.finders[0].names("gpu1")
+            await _named(stage, "gpu1")
+            intake = stage.roster.intake("old", "gpustat", interval_seconds=1.0)
+            assert stage.roster.intake("OLD", "gpustat", interval_seconds=1.0) is intake
+            intake.take(report())
+            assert stage.shown()["old"] == ("unproven",)
+            assert any(notice.code == "unproven" for notice in stage.roster.notices())
+            with pytest.raises(Refused, match="listed"):
+                stage.roster.intake("gpu1", "gpustat", interval_seconds=1.0)
+            with pytest.raises(Refused, match="another way"):
+                stage.roster.intake("old", "file", interval_seconds=1.0)
+            with pytest.raises(Refused, match="no letter"):
+                stage.roster.intake("…", "gpustat", interval_seconds=1.0)
+            stage.roster.trouble("old", ContactFailed("garbled", "old: half a line"))
+            assert stage.shown()["old"] == ("unproven", "garbled")
+            stage.clock.advance(ARRIVAL_KEPT_SECONDS + 1)
+            stage.roster.sweep()
+            assert "old" not in stage.shown()
+
+    asyncio.run(scene())
+
+
+def test_a_node_that_is_listed_later_is_asked_from_then_on(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.roster.intake("gpu1", "gpustat", interval_seconds=1.0)
+            stage.finders[0].names("gpu1")
+            await _named(stage, "gpu1")
+            assert stage.shown()["gpu1"] == ()
+            assert [node.way for node in stage.fleet.nodes()] == ["ssh"]
+
+    asyncio.run(scene())
