@@ -30,7 +30,8 @@ class HostsFileSettings(_Found, frozen=True, kw_only=True, tag="hosts_file"):
     """A text file with one host a line."""
 
     file: Annotated[
-        Path, Meta(description="The file. # begins a comment; host, host:port, [IPv6]:port, name=host.")
+        Path,
+        Meta(description="The file. # begins a comment; host, host:port, [IPv6]:port, user@host, name=host."),
     ]
 
 
@@ -56,7 +57,12 @@ class ConsulSettings(_Found, frozen=True, kw_only=True, tag="consul"):
     ] = False
     tag_name: Annotated[str | None, Meta(description="Take only instances with this tag.")] = None
     datacenter: Annotated[str | None, Meta(description="Ask another datacenter.")] = None
-    token_file: Annotated[Path | None, Meta(description="File with the ACL token.")] = None
+    token_file: Annotated[
+        Path | None, Meta(description="File with the ACL token; read anew for each question.")
+    ] = None
+    tls_ca_file: Annotated[
+        Path | None, Meta(description="Certificates to trust instead of the system's own.")
+    ] = None
     use_node_name: Annotated[
         bool, Meta(description="Reach hosts by their node name instead of their address.")
     ] = False
@@ -71,20 +77,34 @@ class SlurmSettings(_Found, frozen=True, kw_only=True, tag="slurm"):
     command_folder: Annotated[
         Path | None, Meta(description="Folder of scontrol, if it is not on the path.")
     ] = None
+    config_file: Annotated[
+        Path | None, Meta(description="slurm.conf, if it is not where Slurm looks for it.")
+    ] = None
+    deadline_seconds: Annotated[
+        float,
+        Meta(ge=1, le=300, description="Longest wait for the controller; scontrol itself gives up after 10."),
+    ] = 15.0
 
 
 class SshConfigSettings(_Found, frozen=True, kw_only=True, tag="ssh_config"):
     """Hosts of an SSH client configuration."""
 
     file: Annotated[Path, Meta(description="The file.")] = Path("~/.ssh/config")
-    patterns: Annotated[tuple[str, ...], Meta(description="Hosts that match one of these, such as gpu*.")]
+    patterns: Annotated[
+        tuple[str, ...],
+        Meta(
+            min_length=1, description='Hosts that match one of these, such as "gpu*"; "!gpu9" takes one out.'
+        ),
+    ]
 
 
 class AnsibleSettings(_Found, frozen=True, kw_only=True, tag="ansible"):
     """Groups of an Ansible inventory, INI or YAML."""
 
     file: Annotated[Path, Meta(description="The inventory file.")]
-    groups: Annotated[tuple[str, ...], Meta(description="Groups, with their children.")] = ("rpcservers",)
+    groups: Annotated[tuple[str, ...], Meta(min_length=1, description="Groups, with their children.")] = (
+        "rpcservers",
+    )
 
 
 FindSettings = (
