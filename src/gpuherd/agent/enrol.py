@@ -77,7 +77,7 @@ class Credentials:
         node_name: str | None = None,
         tls_ca_file: str | None = None,
     ) -> None:
-        self._address = address
+        self.address = address
         self._credential_file = credential_file
         self._join_token_file = join_token_file
         self._node_name = node_name
@@ -86,7 +86,7 @@ class Credentials:
 
     def check(self) -> None:
         """See that there is a credential or a join token; ``Misconfigured`` says how to get one."""
-        if self._address.is_secure:
+        if self.address.is_secure:
             tls_context(self._tls_ca_file)
         if self._has_credential():
             read_secret(str(self._credential_file), "credential")
@@ -95,7 +95,7 @@ class Credentials:
             self._join_token = read_secret(self._join_token_file, "join token")
         else:
             raise Misconfigured(
-                f"this node is not known to {self._address.url}: there is no {self._credential_file}; {HOW_TO_ENROL}"
+                f"this node is not known to {self.address.url}: there is no {self._credential_file}; {HOW_TO_ENROL}"
             )
 
     def get(self) -> str:
@@ -125,17 +125,15 @@ class Credentials:
         try:
             enrolled = msgspec.json.decode(answer, type=_Answer)
         except msgspec.DecodeError as error:
-            raise Failed(
-                f"{self._address.url} answered the enrolment with something else: {error}"
-            ) from error
+            raise Failed(f"{self.address.url} answered the enrolment with something else: {error}") from error
         if not _SECRET.fullmatch(enrolled.credential):
-            raise Failed(f"{self._address.url} answered the enrolment with an unusable credential")
+            raise Failed(f"{self.address.url} answered the enrolment with an unusable credential")
         self._store(enrolled.credential)
         self._join_token = None
-        log.info("enrolled at %s as %s", self._address.url, clean(enrolled.node_id))
+        log.info("enrolled at %s as %s", self.address.url, clean(enrolled.node_id))
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
-        address = self._address
+        address = self.address
         try:
             if address.is_secure:
                 context = tls_context(self._tls_ca_file)
@@ -163,15 +161,15 @@ class Credentials:
             message = ""
         if status == 429 or status >= 500:
             return Failed(
-                f"{self._address.url} cannot enrol now (HTTP {status}): {message or 'no reason given'}"
+                f"{self.address.url} cannot enrol now (HTTP {status}): {message or 'no reason given'}"
             )
         if status == 404 or 300 <= status < 400:
             return Misconfigured(
-                f"agent.hub_url: there is no gpuherd hub at {self._address.url} (HTTP {status}); "
+                f"agent.hub_url: there is no gpuherd hub at {self.address.url} (HTTP {status}); "
                 "check the address and its base path"
             )
         return Misconfigured(
-            f"{self._address.url} refused the join token (HTTP {status}): {message or 'no reason given'}; "
+            f"{self.address.url} refused the join token (HTTP {status}): {message or 'no reason given'}; "
             f"{HOW_TO_ENROL}"
         )
 

@@ -1,4 +1,4 @@
-"""The agent: a reading each tick, numbered and put in the outbox; beside it the link that empties the outbox."""
+"""The agent: a reading each tick, numbered and put in the outbox; beside it the way to the hub, which empties it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuherd import __version__
 from gpuherd.agent.address import HubAddress
 from gpuherd.agent.backoff import Backoff
 from gpuherd.agent.enrol import Credentials
+from gpuherd.agent.exchange import Reading
 from gpuherd.agent.known_devices import KnownDevices
 from gpuherd.agent.link import Link
 from gpuherd.agent.lock import StateLock
@@ -26,9 +28,13 @@ from gpuherd.agent.spool import RunFacts
 from gpuherd.agent.ticks import Ticks
 from gpuherd.agent.watch import ProbeWatch
 from gpuherd.model.errors import Misconfigured
-from gpuherd.model.reports import Problem
+from gpuherd.model.reports import Problem, Report
 from gpuherd.model.text import SENTENCE_LENGTH, clean
 from gpuherd.wire.matrix import LAYOUT
+
+if TYPE_CHECKING:
+    from gpuherd.agent.listen import Listener
+    from gpuherd.agent.node_info_port import NodeInfoPort
 
 __all__ = ["Agent"]
 
@@ -52,19 +58,12 @@ class Agent:
         backoff: Backoff | None = None,
         node_time: Callable[[], float] = time.time,
     ) -> None:
-        if settings.hub_url is None:
+        if settings.hub_url is not None and settings.listen is not None:
             raise Misconfigured(
-                "agent.hub_url: is needed to report anywhere; give it in the file or with --hub"
+                "agent.listen, agent.hub_url: an agent either waits for the hub to dial it or dials the hub; remove "
+                "one of the two (--listen and --hub on the command line)"
             )
-        address = HubAddress.parse(settings.hub_url)
-        self._credentials = Credentials(
-            address,
-            credential_file=Path(settings.credential_file or state_dir / "credential"),
-            join_token_file=settings.join_token_file,
-            node_name=settings.node_name,
-            tls_ca_file=settings.tls_ca_file,
-        )
-        self._credentials.check()
+        credentials = _credentials(settings, state_dir)
         self._lock = StateLock(state_dir)
         self._known = KnownDevices(state_dir / "devices")
         self.watch = watch or ProbeWatch(
@@ -77,20 +76,52 @@ class Agent:
             agent_version=__version__,
         )
         self.outbox = Outbox(state_dir / "spool", settings.spool_max_bytes, facts)
-        self.link = Link(
-            address,
-            self._credentials,
-            self.outbox,
-            tls_ca_file=settings.tls_ca_file,
-            on_interval=self._set_interval,
-            backoff=backoff,
-            node_time=node_time,
-        )
         self._ticks = Ticks(settings.interval_seconds)
         self._pace_changed = asyncio.Event()
         self._numbering = Numbering()
         self._node_time = node_time
         self._blind_since: float | None = None
+        self._latest: Reading | None = None
+        try:
+            self.link = self._way_to_hub(settings, credentials, backoff)
+            self.node_info_port = self._node_info_port(settings)
+        except Misconfigured:
+            self._lock.release()
+            raise
+
+    def _way_to_hub(
+        self, settings: AgentSettings, credentials: Credentials | None, backoff: Backoff | None
+    ) -> Link | Listener:
+        if credentials is not None:
+            return Link(
+                credentials.address,
+                credentials,
+                self.outbox,
+                tls_ca_file=settings.tls_ca_file,
+                on_interval=self._set_interval,
+                backoff=backoff,
+                node_time=self._node_time,
+            )
+        from gpuherd.agent.listen import Listener  # noqa: PLC0415 - only who listens pays for it
+
+        return Listener(
+            settings,
+            self.outbox,
+            latest=self.latest_report,
+            on_interval=self._set_interval,
+            node_time=self._node_time,
+        )
+
+    def _node_info_port(self, settings: AgentSettings) -> NodeInfoPort | None:
+        if settings.node_info_listen is None:
+            return None
+        from gpuherd.agent.node_info_port import NodeInfoPort  # noqa: PLC0415
+
+        return NodeInfoPort(settings, latest=self.latest_report)
+
+    def latest_report(self) -> Report | None:
+        """Give the newest reading as a report; none before the first."""
+        return None if self._latest is None else self._numbering.report(self._latest)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Report until ``stop`` is set; what is not confirmed by then is left on disk. Raises ``Misconfigured``."""
@@ -100,6 +131,10 @@ class Agent:
             asyncio.create_task(_supervised("syncing the spool", self._sync)),
             asyncio.create_task(stop.wait(), name="stop"),
         ]
+        if self.node_info_port is not None:
+            tasks.append(
+                asyncio.create_task(_supervised("answering the older tool", self.node_info_port.run))
+            )
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -131,6 +166,7 @@ class Agent:
             self._blind_since = None
             self._known.save(self.watch.devices)
         self.outbox.current.put(self._numbering.entries(reading))
+        self._latest = reading
 
     async def _pause(self) -> None:
         """Wait for the next tick, or go on at once when the pace was changed: the old wait may be an hour."""
@@ -170,6 +206,26 @@ class Agent:
             self._ticks.interval_seconds = bounded
             self.outbox.current.set_interval(bounded)
             self._pace_changed.set()
+
+
+def _credentials(settings: AgentSettings, state_dir: Path) -> Credentials | None:
+    """Give what is needed to dial the hub; none if the hub dials."""
+    if settings.listen is not None:
+        return None
+    if settings.hub_url is None:
+        raise Misconfigured(
+            "agent.hub_url: is needed to report anywhere; give it in the file or with --hub, or let the hub dial this "
+            "node with --listen"
+        )
+    credentials = Credentials(
+        HubAddress.parse(settings.hub_url),
+        credential_file=Path(settings.credential_file or state_dir / "credential"),
+        join_token_file=settings.join_token_file,
+        node_name=settings.node_name,
+        tls_ca_file=settings.tls_ca_file,
+    )
+    credentials.check()
+    return credentials
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:

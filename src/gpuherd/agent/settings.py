@@ -11,10 +11,11 @@ from gpuherd.model.text import Label
 __all__ = ["AgentSettings", "CommandLines"]
 
 CommandLines = Literal["full", "program", "none"]
+LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of one agent. Everything has a default; only ``hub_url`` is needed to report somewhere."""
+    """Settings of one agent. Everything has a default; only ``hub_url`` or ``listen`` is needed to report."""
 
     hub_url: Annotated[
         str | None,
@@ -23,6 +24,49 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "Must start with http:// or https:// and carry no user name or password.",
         ),
     ] = None
+    listen: Annotated[
+        str | None,
+        Meta(
+            max_length=300,
+            description="IP address and port on which to wait for a hub that dials, such as 0.0.0.0:8472; instead "
+            "of hub_url. Without a port it is 8472.",
+        ),
+    ] = None
+    listen_secret_file: Annotated[
+        str | None,
+        Meta(
+            description="File with the secret that this node shares with the hub that dials it; the hub prints it "
+            "with `gpuherd hub node secret NAME`. Default: systemd's credential `gpuherd-listen-secret` if there "
+            "is one.",
+        ),
+    ] = None
+    listen_tls_certificate: Annotated[
+        str | None,
+        Meta(description="PEM file with the certificate chain to listen with TLS; needs listen_tls_key."),
+    ] = None
+    listen_tls_key: Annotated[str | None, Meta(description="PEM file with the private key.")] = None
+    listen_status_networks: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=64,
+            description="Networks that may ask a listening agent for GET /status without a password.",
+        ),
+    ] = LOOPBACK
+    node_info_listen: Annotated[
+        str | None,
+        Meta(
+            max_length=300,
+            description="IP address and port on which to answer POST /get-status like the older HTTP tool's "
+            "node_info.py, such as 0.0.0.0:7080. Off by default: its password crosses the network in clear text.",
+        ),
+    ] = None
+    node_info_password_file: Annotated[
+        str | None, Meta(description="File with the password that POST /get-status must carry.")
+    ] = None
+    node_info_networks: Annotated[
+        tuple[str, ...],
+        Meta(max_length=64, description="Networks that may ask for POST /get-status, with the password."),
+    ] = LOOPBACK
     interval_seconds: Annotated[
         float, Meta(ge=0.1, le=3600, description="Time from one sample to the next, in seconds.")
     ] = 1.0

@@ -20,6 +20,16 @@ __all__ = ["command"]
     "--hub", "hub_url", metavar="URL", help="The hub to report to, such as https://gpus.example.org."
 )
 @click.option(
+    "--listen",
+    metavar="ADDRESS[:PORT]",
+    help="Wait for the hub to dial this node, such as on 0.0.0.0:8472; instead of --hub.",
+)
+@click.option(
+    "--listen-secret-file",
+    metavar="FILE",
+    help="File with the secret that this node shares with the hub, for --listen.",
+)
+@click.option(
     "--join-token-file",
     metavar="FILE",
     help="File with a join token, to enrol this node the first time; - reads standard input.",
@@ -47,9 +57,11 @@ def command(
     collectors: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Report this machine's GPUs to a hub."""
+    """Report this machine's GPUs to a hub, which is dialled (--hub) or dials this node (--listen)."""
     import asyncio
     import logging
+
+    import msgspec
 
     from gpuherd.wiring.catalog import probe_spec
     from gpuherd.wiring.config import load
@@ -61,8 +73,11 @@ def command(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("websockets").setLevel(logging.WARNING)
     if given["join_token_file"] is None:
-        given["join_token_file"] = _systemd_join_token()
+        given["join_token_file"] = _systemd_credential("gpuherd-join-token")
     settings = load(config_file, {"agent": {**given, "collectors": list(collectors) or None}}).agent
+    if settings.listen is not None and settings.listen_secret_file is None:
+        secret_file = _systemd_credential("gpuherd-listen-secret")
+        settings = msgspec.structs.replace(settings, listen_secret_file=secret_file)
     spec = probe_spec(settings)
     if once or stream:
         asyncio.run(_print_reports(settings, spec, once=once))
@@ -70,9 +85,9 @@ def command(
         asyncio.run(_report(settings, spec))
 
 
-def _systemd_join_token() -> str | None:
+def _systemd_credential(name: str) -> str | None:
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    file = Path(folder) / "gpuherd-join-token" if folder else None
+    file = Path(folder) / name if folder else None
     return str(file) if file is not None and file.is_file() else None
 
 
