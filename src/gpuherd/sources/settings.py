@@ -34,16 +34,19 @@ class SshSettings(_Reached, frozen=True, kw_only=True, tag="ssh"):
 
     interval_seconds: Interval = 5.0
     port: Annotated[
-        Port | None, Meta(description="Port, unless the list or the SSH configuration names another.")
+        Port | None,
+        Meta(description="Port, unless the list names another; default: the SSH configuration's."),
     ] = None
     user: Annotated[
-        str | None, Meta(description="Login, unless the list or the SSH configuration names another.")
+        str | None,
+        Meta(description="Login, unless the list names another; default: the SSH configuration's."),
     ] = None
     key_files: Annotated[
-        tuple[Path, ...], Meta(description="Private keys to try; default: SSH agent and configuration.")
+        tuple[Path, ...],
+        Meta(description="Private keys; only these are tried. Default: SSH agent and configuration."),
     ] = ()
     config_file: Annotated[
-        Path | None, Meta(description="SSH client configuration; default ~/.ssh/config if there is one.")
+        Path | None, Meta(description="SSH client configuration; default: what ssh itself reads.")
     ] = None
     known_hosts_file: Annotated[
         Path | None,
@@ -62,7 +65,7 @@ class SshSettings(_Reached, frozen=True, kw_only=True, tag="ssh"):
     connects_at_once: Annotated[int, Meta(ge=1, le=256, description="Logins under way at a time.")] = 8
     keepalive_seconds: Annotated[
         float, Meta(ge=1, le=600, description="A link that is silent for three of these is dead.")
-    ] = 15.0
+    ] = 5.0
     command_lines: Annotated[
         CommandLines, Meta(description="How much of a process's command line leaves the node.")
     ] = "full"

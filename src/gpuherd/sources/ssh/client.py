@@ -1,0 +1,161 @@
+"""The hub's side of one login: which host key it believes, which keys it shows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncssh
+
+from gpuherd.model.text import clean
+from gpuherd.sources.following import ContactFailed
+from gpuherd.sources.ssh.known_hosts import OfferedKey, entry_name
+from gpuherd.sources.ssh.login import Login
+from gpuherd.sources.ssh.places import Progress
+
+__all__ = ["LoginClient", "offered_key"]
+
+MAX_AGENT_KEYS = 32
+
+
+def offered_key(login: Login, key: asyncssh.SSHKey) -> OfferedKey:
+    """Write a server's key down under the name by which it is looked up."""
+    line = b" ".join(key.export_public_key("openssh").split()[:2]).decode("ascii")
+    return OfferedKey(
+        host=login.host_key_name, port=login.port, key=line, fingerprint=str(key.get_fingerprint())
+    )
+
+
+class LoginClient(asyncssh.SSHClient):
+    """Answers asyncssh's questions during one login."""
+
+    def __init__(self, login: Login, progress: Progress, *, is_accepting_new: bool) -> None:
+        self._login = login
+        self._progress = progress
+        self._is_accepting_new = is_accepting_new
+        self._keys: AsyncIterator[Any] | None = None
+        self._agent: asyncssh.SSHAgentClient | None = None
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self.offered: asyncssh.SSHKey | None = None
+        """A key that no file vouches for."""
+        self.tried: list[str] = []
+        """Names of the keys that were shown to the server."""
+        self.notes: list[str] = []
+        """Why a key could not be shown."""
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        """Keep the connection, which knows how far it has come."""
+        self._connection = conn
+
+    @property
+    def has_greeted(self) -> bool:
+        """Whether the server has said that it speaks SSH."""
+        return self._connection is not None and bool(self._connection.get_extra_info("server_version"))
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        """Decide about a key that is not among the known ones."""
+        self.offered = key
+        return self._is_accepting_new and not self._login.known.own
+
+    @property
+    def new_key(self) -> OfferedKey | None:
+        """The key that was believed because it is the first one; to be remembered."""
+        if self.offered is None or not self._is_accepting_new or self._login.known.own:
+            return None
+        return offered_key(self._login, self.offered)
+
+    async def public_key_auth_requested(self) -> Any:
+        """Show the next key, or none."""
+        self._progress.phase = "logging in"
+        if self._keys is None:
+            self._keys = self._each_key()
+        return await anext(self._keys, None)
+
+    async def _each_key(self) -> AsyncIterator[Any]:
+        login = self._login
+        for identity in login.identities:
+            if identity.key is None:
+                self.notes.append(f"{identity.file} {identity.trouble}")
+                continue
+            self.tried.append(str(identity.file))
+            pair = identity.key if identity.certificate is None else (identity.key, identity.certificate)
+            yield [pair]
+        async for key in self._agent_keys():
+            yield [key]
+
+    async def _agent_keys(self) -> AsyncIterator[asyncssh.SSHKeyPair]:
+        login = self._login
+        if not login.agent_path:
+            return
+        wanted = {blob for identity in login.identities for blob in identity.public_blobs}
+        at_hand = {identity.key.public_data for identity in login.identities if identity.key is not None}
+        try:
+            self._agent = await asyncssh.connect_agent(login.agent_path)
+            keys = await self._agent.get_keys()
+        except (OSError, ValueError, asyncssh.Error) as error:
+            self.notes.append(f"the SSH agent at {login.agent_path} does not answer ({error})")
+            return
+        for key in list(keys)[:MAX_AGENT_KEYS]:
+            if key.public_data in at_hand or (login.is_only_these and key.public_data not in wanted):
+                continue
+            self.tried.append(f"the agent's {clean(key.get_comment() or 'key without a comment', 64)}")
+            yield key
+
+    async def close(self) -> None:
+        """Let go of the agent."""
+        if self._agent is not None:
+            self._agent.close()
+            await self._agent.wait_closed()
+            self._agent = None
+
+    def host_key_failure(self, reason: str) -> ContactFailed:
+        """Explain why the server's key was refused."""
+        login, progress = self._login, self._progress
+        name = entry_name(login.host_key_name, login.port)
+        if self.offered is None:
+            code = "host_key_revoked" if "revoked" in reason else "host_key_unknown"
+            return progress.failure(
+                code, f"the host key of {name} is refused: {clean(reason, 200)}", needs_person=True
+            )
+        offered = offered_key(login, self.offered)
+        if login.known.own:
+            known = ", ".join(sorted({str(key.get_fingerprint()) for key in login.known.own}))
+            return progress.failure(
+                "host_key_changed",
+                f"the host key of {name} has CHANGED from {known} to {offered.fingerprint}. Either the machine was "
+                "set up anew or someone stands between; nothing is sent to it. If the new key is right: "
+                f"`gpuherd hub accept-key --replace {login.name}`",
+                needs_person=True,
+            )
+        return progress.failure(
+            "host_key_unknown",
+            f"the host key of {name} is not known; it shows {offered.fingerprint} ({offered.key.split()[0]}). "
+            f"Compare it on the machine (ssh-keygen -lf), then: `gpuherd hub accept-key {login.name}`",
+            needs_person=True,
+        )
+
+    def login_failure(self, reason: str = "") -> ContactFailed:
+        """Explain why the server did not let us in."""
+        login = self._login
+        parts = [f"login as {login.where} refused"]
+        if reason:
+            parts.append(f"the server says: {clean(reason, 120)}")
+        if self.tried:
+            parts.append(f"keys shown: {', '.join(self.tried)}")
+        elif self._keys is None:
+            parts.append("the server takes no keys, only other ways of logging in")
+        else:
+            parts.append("there was no key to show")
+        parts += self.notes
+        if "oo many" in reason:
+            remedy = "give the node key_files, or IdentitiesOnly in the SSH configuration"
+        elif self._keys is None:
+            remedy = "allow PubkeyAuthentication in its sshd_config"
+        elif self.tried:
+            remedy = (
+                f"put one of the public keys into ~{login.user}/.ssh/authorized_keys there; the account must exist, "
+                "be unlocked and have a login shell that exists"
+            )
+        else:
+            remedy = "give reach a key_files, or load a key into the hub's SSH agent"
+        return self._progress.failure("login_refused", f"{'; '.join(parts)}. {remedy}", needs_person=True)

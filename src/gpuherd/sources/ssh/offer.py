@@ -1,0 +1,80 @@
+"""Asking a server for its host key, so that a person may compare and accept it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random as random_module
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import asyncssh
+
+from gpuherd.model.targets import Target
+from gpuherd.model.text import clean
+from gpuherd.sources.settings import SshSettings
+from gpuherd.sources.ssh.client import offered_key
+from gpuherd.sources.ssh.connect import Connector, connection_options
+from gpuherd.sources.ssh.gates import Gates
+from gpuherd.sources.ssh.jumps import JumpHosts
+from gpuherd.sources.ssh.known_hosts import OfferedKey, accept_host_key
+from gpuherd.sources.ssh.login import Login, LoginBook
+from gpuherd.sources.ssh.places import Progress
+
+__all__ = ["OfferedKey", "accept_host_key", "fetch_host_key"]
+
+
+async def fetch_host_key(
+    target: Target,
+    settings: SshSettings,
+    *,
+    accepted_keys_file: Path,
+    environment: Mapping[str, str] = os.environ,
+) -> tuple[OfferedKey, bool]:
+    """Give the key that a node's server shows, and whether it is known already; nothing is believed or kept.
+
+    Jump hosts before it are logged in to and must be known. ``ContactFailed`` as for following the node.
+    """
+    progress = Progress(clean(target.name))
+    book = LoginBook(settings, accepted_keys_file=accepted_keys_file, environment=environment)
+    threads = ThreadPoolExecutor(2, "ssh")
+    connector = Connector(
+        settings,
+        Gates(1, random_module.random),
+        threads,
+        accepted_keys_file=accepted_keys_file,
+        random=random_module.random,
+    )
+    jumps = JumpHosts(connector, settings.connect_deadline_seconds)
+    try:
+        async with asyncio.timeout(settings.connect_deadline_seconds):
+            loop = asyncio.get_running_loop()
+            login = await loop.run_in_executor(threads, book.login, target, progress)
+            async with jumps.through(login.hops, progress) as tunnel:
+                key = await _shown_key(login, tunnel, progress)
+    except TimeoutError:
+        raise progress.too_late(settings.connect_deadline_seconds) from None
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+    return offered_key(login, key), key in login.known.trusted
+
+
+async def _shown_key(
+    login: Login, tunnel: asyncssh.SSHClientConnection | None, progress: Progress
+) -> asyncssh.SSHKey:
+    progress.phase = "agreeing on keys"
+    options = connection_options(login)
+    wanted = ("host", "port", "config", "server_host_key_algs")
+    try:
+        key = await asyncssh.get_server_host_key(
+            **{name: options[name] for name in wanted if name in options},
+            **({"tunnel": tunnel} if tunnel is not None or not login.is_by_command else {}),
+        )
+    except (asyncssh.Error, OSError, ValueError) as error:
+        raise progress.failure(
+            "unreachable", f"{login.host}:{login.port} shows no host key ({clean(str(error), 160)})"
+        ) from error
+    if key is None:
+        raise progress.failure("unreachable", f"{login.host}:{login.port} shows no host key")
+    return key
