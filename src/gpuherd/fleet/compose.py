@@ -136,6 +136,7 @@ class Composer:
                 self._device(node, offset, tuple(processes.get(offset, ()))) for offset in range(node.count)
             ),
             problems=node.problems,
+            notes=tuple(node.notes.values()),
         )
 
     def _device(self, node: Node, offset: int, processes: tuple[ProcessView, ...]) -> DeviceView:

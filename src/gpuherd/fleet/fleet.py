@@ -106,7 +106,7 @@ class Fleet:
             del node.notes[subject]
         else:
             node.notes[subject] = problem
-        self._set_problems(node, node.raw_problems)
+        self._publication.inventory_changed(node)
 
     def set_notices(self, notices: tuple[FleetNotice, ...]) -> None:
         """Say what concerns the whole herd."""
@@ -184,8 +184,9 @@ class Fleet:
             )
             _copy(self._node_rows.values, node.row, 1, frame.host, node.layout.host, LAYOUT.host)
         node.disks, node.processes, node.uses = frame.disks, frame.processes, frame.uses
-        if frame.problems != node.raw_problems or "contact" in node.notes:
-            node.notes.pop("contact", None)
+        if "contact" in node.notes:
+            self.note(node.id, "contact", None)
+        if frame.problems != node.raw_problems:
             self._set_problems(node, frame.problems)
         node.sample_message = message
         wall = self.clock.wall()
@@ -247,7 +248,7 @@ class Fleet:
 
     def _set_problems(self, node: Node, problems: tuple[Problem, ...]) -> None:
         node.raw_problems = problems
-        node.problems = (*node.notes.values(), *clean_problems(problems))
+        node.problems = clean_problems(problems)
         block = slice(node.start, node.start + node.count)
         whole_node = any(problem.is_fault and problem.device_uuid is None for problem in problems)
         faulty = {p.device_uuid for p in problems if p.is_fault}

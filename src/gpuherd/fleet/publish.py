@@ -229,6 +229,7 @@ class Publication:
             processes=node.table.processes,
             uses=node.table.uses,
             problems=node.problems,
+            notes=tuple(node.notes.values()),
         )
 
     def _device_columns(self, rows: Array) -> DeviceColumns:

@@ -100,7 +100,10 @@ class NodeView(Struct, frozen=True, kw_only=True):
     host_sample: HostSample
     disks_used_bytes: tuple[int | None, ...]
     devices: tuple[DeviceView, ...]
-    problems: tuple[Problem, ...]
+    problems: Annotated[tuple[Problem, ...], Meta(description="What the node says is wrong; its own times.")]
+    notes: Annotated[
+        tuple[Problem, ...], Meta(description="What the hub has to say of the node; the hub's times.")
+    ]
 
 
 class ModelTotals(Struct, frozen=True, kw_only=True):
@@ -177,4 +180,7 @@ class NodeInventory(Struct, frozen=True, kw_only=True):
     devices: tuple[DeviceInventory, ...]
     processes: tuple[Process, ...]
     uses: tuple[ProcessUse, ...]
-    problems: tuple[Problem, ...]
+    problems: Annotated[tuple[Problem, ...], Meta(description="What the node says is wrong; its own times.")]
+    notes: Annotated[
+        tuple[Problem, ...], Meta(description="What the hub has to say of the node; the hub's times.")
+    ]

@@ -126,7 +126,7 @@ class Stage:
 
     def shown(self) -> dict[str, tuple[str, ...]]:
         self.fleet.tick()
-        return {node.id: tuple(p.code for p in node.problems) for node in self.fleet.nodes()}
+        return {node.id: tuple(note.code for note in node.notes) for node in self.fleet.nodes()}
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_trouble_is_shown_with_its_reason_and_goes_with_the_first_report(file: P
             node = stage.fleet.node("gpu1")
             assert node is not None
             assert (node.state, node.reason) == ("never", "gpu1: no key is accepted")
-            assert node.problems[0].since == stage.clock.wall()
+            assert node.notes[0].since == stage.clock.wall()
             assert stage.shown()["gpu2"] == ()
             assert stage.roster.health()[0].failing == 1
             stage.way.failures.clear()

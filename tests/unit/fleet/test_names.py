@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import pairwise
 
-from gpuherd.fleet.names import short_name
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from gpuherd.fleet.names import Names, natural_key, short_name
+from gpuherd.fleet.settings import DisplaySettings
 from gpuherd.model.devices import DeviceFacts
+from gpuherd.model.processes import Process, ProcessTable
 
 
 @pytest.mark.parametrize(
@@ -23,3 +30,56 @@ from gpuherd.model.devices import DeviceFacts
 )
 def test_short_name(name: str, profile: str | None, short: str) -> None:
     assert short_name(DeviceFacts(uuid="u", index=0, name=name, profile=profile)) == short
+
+
+def test_an_operator_chooses_names_and_a_slice_keeps_its_profile() -> None:
+    names = Names(
+        DisplaySettings(gpus={"NVIDIA GeForce RTX 2080 Ti": "2080Ti"}, nodes={"gputest001": "Paris 1"})
+    )
+    card = DeviceFacts(uuid="u", index=0, name="NVIDIA GeForce RTX 2080 Ti")
+    assert names.gpu(card) == "2080Ti"
+    assert names.gpu(structs.replace(card, profile="1g.5gb")) == "2080Ti 1g.5gb"
+    assert names.gpu(structs.replace(card, name="Tesla T4")) == "T4"
+    assert names.node("gputest001", "gputest001", "anything") == "Paris 1"
+    assert names.node("other", "other", "anything") == "other", "what a machine calls itself is not its name"
+
+
+def test_a_bare_address_is_shown_with_what_the_machine_calls_itself() -> None:
+    names = Names(DisplaySettings())
+    assert names.node("192.168.0.3", "192.168.0.3", "gpu03") == "gpu03 (192.168.0.3)"
+    assert names.node("192.168.0.3", "192.168.0.3", None) == "192.168.0.3"
+    assert names.node("fe80-1", "fe80::1", "gpu03") == "gpu03 (fe80::1)"
+
+
+def test_nodes_come_in_the_chosen_order_then_as_people_count() -> None:
+    names = Names(DisplaySettings(order=("h100-*", "login"), nodes={"b": "login"}))
+    nodes = ["gpu10", "gpu2", "b", "h100-1", "a"]
+    ordered = sorted(nodes, key=lambda name: (names.place(name, name, None), natural_key(name)))
+    assert ordered == ["h100-1", "b", "a", "gpu2", "gpu10"]
+
+
+def test_a_list_keeps_its_order_if_wanted() -> None:
+    names = Names(DisplaySettings(order=("z",), keep_list_order=True))
+    assert [names.place(n, n, p) for n, p in (("z", 9), ("b", 0), ("a", 1))] == [0, 1, 2]
+    assert names.place("pushed", "pushed", None) > names.place("last", "last", 10**9)
+
+
+def test_aliases_become_the_user_behind_them_and_settings_win() -> None:
+    names = Names(DisplaySettings(users={"jd": "jdoe"}), {"jd": "someone", "root": "admin"})
+    table = ProcessTable(
+        processes=(
+            Process(pid=1, user="jd"),
+            Process(pid=2, user="root"),
+            Process(pid=3),
+            Process(pid=4, user="x"),
+        )
+    )
+    assert [process.user for process in names.table(table).processes] == ["jdoe", "admin", None, "x"]
+    untouched = ProcessTable(processes=(Process(pid=4, user="x"),))
+    assert names.table(untouched) is untouched
+
+
+@given(st.lists(st.text(max_size=12)))
+def test_any_names_can_be_sorted(names: list[str]) -> None:
+    keys = [natural_key(name) for name in sorted(names, key=natural_key)]
+    assert all(one <= other for one, other in pairwise(keys))

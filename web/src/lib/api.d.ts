@@ -1,4 +1,4 @@
-// Generated from OpenAPI 10275a27068adcfa5762b4342e9a27cd92a4129f9d27fbc8d71f95d69ff36ece by `npm run generate`; do not edit.
+// Generated from OpenAPI a541d67f306c9b26a7049faa81eb8e2b7c1c27d06843b0d71402afbc97eb38b2 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/agent": {
         parameters: {
@@ -522,6 +522,8 @@ export interface components {
             devices: components["schemas"]["DeviceColumns"];
             hosts: components["schemas"]["HostColumns"];
             nodes: components["schemas"]["NodeInventory"][];
+            /** @description All that are in force. */
+            notices: components["schemas"]["FleetNotice"][];
             /** @description Node rows that are gone. */
             removed: number[];
             tick: number;
@@ -531,14 +533,51 @@ export interface components {
             uses: components["schemas"]["UseColumns"];
         };
         /**
+         * FleetNotice
+         * @description Something about the whole herd that everyone who looks should know.
+         */
+        FleetNotice: {
+            code: string;
+            message: string;
+            /**
+             * @description Hub time, UTC epoch seconds.
+             * @default null
+             */
+            since?: number | null;
+        };
+        /**
          * FleetView
          * @description Everything, as nested objects: for scripts. The page uses the stream.
          */
         FleetView: {
             nodes: components["schemas"]["NodeView"][];
+            notices: components["schemas"]["FleetNotice"][];
             tick: number;
             time: number;
             totals: components["schemas"]["Totals"];
+        };
+        /**
+         * GroupHealth
+         * @description One list of nodes that the hub asks.
+         */
+        GroupHealth: {
+            /** @description Nodes that cannot be reached or understood now. */
+            failing: number;
+            /** @description When the list was last had. */
+            found_at: number | null;
+            /** @description Nodes that the list no longer names, soon forgotten. */
+            missing: number;
+            name: string;
+            nodes: number;
+            /** @description Entries that are left out, and why. */
+            refused: {
+                [key: string]: string;
+            };
+            /** @description Why the last good list is still in force. */
+            trouble: string | null;
+            trouble_since: number | null;
+            /** @enum {unknown} */
+            way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
         };
         /**
          * Health
@@ -546,6 +585,7 @@ export interface components {
          */
         Health: {
             links: components["schemas"]["LinkHealth"];
+            lists: components["schemas"]["GroupHealth"][];
             loops: components["schemas"]["LoopHealth"][];
             nodes: components["schemas"]["NodeHealth"][];
             reasons: string[];
@@ -761,10 +801,17 @@ export interface components {
             host: components["schemas"]["HostFacts"] | null;
             id: string;
             name: string;
+            /** @description What the hub has to say of the node; the hub's times. */
+            notes: components["schemas"]["Problem"][];
+            /** @description Nodes are sorted by this, then by name. */
+            place: number;
+            /** @description What the node says is wrong; its own times. */
             problems: components["schemas"]["Problem"][];
             processes: components["schemas"]["Process"][];
             row: number;
             uses: components["schemas"]["ProcessUse"][];
+            /** @enum {unknown} */
+            way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
         };
         /**
          * NodeView
@@ -780,13 +827,22 @@ export interface components {
             host_sample: components["schemas"]["HostSample"];
             id: string;
             interval_seconds: number | null;
+            /** @description The shown name. */
             name: string;
+            /** @description What the hub has to say of the node; the hub's times. */
+            notes: components["schemas"]["Problem"][];
+            /** @description What the node says is wrong; its own times. */
             problems: components["schemas"]["Problem"][];
             reason: string;
             /** @description Hub time of the last live report. */
             received_at: number | null;
             /** @enum {unknown} */
             state: "live" | "never" | "offline" | "stale";
+            /**
+             * @description How its reports reach the hub.
+             * @enum {unknown}
+             */
+            way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
         };
         /**
          * Problem

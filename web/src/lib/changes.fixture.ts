@@ -55,6 +55,7 @@ export function change(given: Given = {}): FleetChange {
     tick: 1,
     after_tick: null,
     time: 1000,
+    notices: [],
     totals: { nodes: {}, devices: {}, models: [] },
     nodes: [],
     removed: [],
@@ -75,6 +76,9 @@ export function node(row: number, given: Partial<NodeInventory> = {}): NodeInven
     processes: [],
     uses: [],
     problems: [],
+    notes: [],
+    way: "push",
+    place: 0,
     ...given,
   };
 }

@@ -1,7 +1,7 @@
 /** The herd as the stream tells it: a snapshot and then changes, applied in place. */
 import { type Known, NumberColumns } from "./columns";
 import { NodeEntry } from "./node";
-import type { DeviceState, FleetChange, NodeState, Totals } from "./types";
+import type { DeviceState, FleetChange, FleetNotice, NodeState, Totals } from "./types";
 
 const DEVICE_NUMBERS = [
   "since",
@@ -40,6 +40,7 @@ export class Herd {
   tick: number | null = null;
   time = 0;
   totals: Totals = NO_TOTALS;
+  notices: readonly FleetNotice[] = [];
   /** In the order of their names, so that positions are stable. */
   nodes: readonly NodeEntry[] = [];
 
@@ -92,6 +93,7 @@ export class Herd {
     this.tick = change.tick;
     this.time = change.time;
     this.totals = change.totals;
+    this.notices = change.notices;
     this.#applyInventory(change);
     this.#applyDevices(change.devices);
     this.#applyHosts(change.hosts);
@@ -125,7 +127,7 @@ export class Herd {
     }
     if (after_tick === null || nodes.length > 0 || removed.length > 0)
       this.nodes = [...this.#nodes.values()].sort(
-        (a, b) => byName.compare(a.name, b.name) || (a.id < b.id ? -1 : 1),
+        (a, b) => a.place - b.place || byName.compare(a.name, b.name) || (a.id < b.id ? -1 : 1),
       );
   }
 

@@ -26,9 +26,14 @@ export class NodeEntry {
   /** Problems of the node as a whole; those of one device stand at the device. */
   readonly problems: readonly Problem[];
   readonly allProblems: readonly Problem[];
+  /** What the hub itself has to say of the node, in the hub's time. */
+  readonly notes: readonly Problem[];
+  readonly way: NodeInventory["way"];
+  /** Nodes are sorted by this, then by name. */
+  readonly place: number;
 
   constructor(inventory: NodeInventory) {
-    const { row, id, name, host, devices, processes, uses, problems } = inventory;
+    const { row, id, name, host, devices, processes, uses, problems, notes, way, place } = inventory;
     const uuids = new Set(devices.map((device) => device.facts.uuid));
     const indexes = new Map(devices.map((device) => [device.facts.uuid, device.facts.index]));
     const usesByDevice: UseEntry[][] = devices.map(() => []);
@@ -50,6 +55,9 @@ export class NodeEntry {
     }));
     this.problems = problems.filter((problem) => !problem.device_uuid || !uuids.has(problem.device_uuid));
     this.allProblems = problems;
+    this.notes = notes;
+    this.way = way;
+    this.place = place;
   }
 
   /** Devices that can be had: a partitioned GPU is counted through its slices, not twice. */

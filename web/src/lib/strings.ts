@@ -1,6 +1,6 @@
 /** Every word the page says. Text from nodes is never among them and is only ever rendered as text. */
 import type { Trouble } from "./stream";
-import type { DeviceState, NodeState } from "./types";
+import type { DeviceState, NodeState, NodeWay } from "./types";
 
 const plural = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
 
@@ -33,6 +33,21 @@ export const strings = {
     offline: "offline",
     never: "never reported",
   } satisfies Record<NodeState, string>,
+
+  way: {
+    push: "its agent, which reports",
+    pull: "its agent, which is asked",
+    ssh: "SSH",
+    file: "dropped files",
+    gpustat: "gpustat (old protocol)",
+    node_info: "node_info (old protocol)",
+    xmlrpc: "XML-RPC (old protocol)",
+  } satisfies Record<NodeWay, string>,
+
+  notices: {
+    label: "Notices",
+    more: (count: number): string => plural(count, "more notice", "more notices"),
+  },
 
   connection: {
     label: "Connection to the hub",
@@ -113,6 +128,7 @@ export const strings = {
     uptime: "Up",
     addresses: "Addresses",
     agent: "Agent",
+    way: "Reached by",
     interval: "Reports every",
     skew: "Clock",
     skewAhead: (by: string): string => `${by} ahead of the hub`,

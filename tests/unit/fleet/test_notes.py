@@ -1,0 +1,64 @@
+"""What the hub itself has to say of a node or of the herd, and how it reaches viewers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.views import FleetNotice
+from gpuherd.model.reports import Problem
+from support.herd import IDLE, ManualClock, Speaker, gpu
+
+LOST = Problem(code="link_lost", message="gpu1: the link was lost", since=5.0)
+
+
+def test_trouble_explains_a_silent_node_and_goes_with_its_next_sample(
+    fleet: Fleet, clock: ManualClock, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("gpu1")
+    node.describe(gpu(0))
+    node.sample(IDLE)
+    fleet.note("gpu1", "contact", LOST)
+    clock.advance(100)
+    fleet.tick()
+    view = fleet.node("gpu1")
+    assert view is not None
+    assert (view.state, view.reason, view.notes) == ("offline", LOST.message, (LOST,))
+    node.sample(IDLE)
+    fleet.tick()
+    view = fleet.node("gpu1")
+    assert view is not None
+    assert (view.state, view.reason, view.notes) == ("live", "reports arrive on time", ())
+
+
+def test_other_notes_stay_until_they_are_taken_back(fleet: Fleet, speaker: Callable[[str], Speaker]) -> None:
+    node = speaker("gpu1")
+    node.describe(gpu(0))
+    fleet.note("gpu1", "list", Problem(code="not_discovered", message="no longer named"))
+    node.sample(IDLE)
+    view = fleet.node("gpu1")
+    assert view is not None
+    assert [note.code for note in view.notes] == ["not_discovered"]
+    fleet.note("gpu1", "list", None)
+    view = fleet.node("gpu1")
+    assert view is not None
+    assert view.notes == ()
+    fleet.note("nobody", "list", LOST)  # a node that is gone is no error
+
+
+def test_viewers_are_told_of_notes_and_notices_once_they_change(
+    fleet: Fleet, speaker: Callable[[str], Speaker]
+) -> None:
+    speaker("gpu1")
+    fleet.tick()
+    fleet.change()
+    fleet.note("gpu1", "contact", LOST)
+    fleet.set_notices((FleetNotice(code="list_failed", message="consul does not answer"),))
+    fleet.tick()
+    change = fleet.change()
+    assert [node.notes for node in change.nodes] == [(LOST,)]
+    assert change.hosts.reason == [LOST.message]
+    assert [notice.code for notice in change.notices] == ["list_failed"]
+    fleet.note("gpu1", "contact", LOST)
+    fleet.tick()
+    assert fleet.change().nodes == [], "the same note is not news"
