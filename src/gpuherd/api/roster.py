@@ -63,10 +63,14 @@ class RosterFleet(ContactFleet, Protocol):
 class Group:
     """The nodes that one finder names, reached one way."""
 
-    def __init__(self, finder: Finder, way: Way) -> None:
+    def __init__(
+        self, finder: Finder, way: Way, *, name: str | None = None, fixed: tuple[Target, ...] | None = None
+    ) -> None:
+        """``name`` is needed where two groups share a finder's. ``fixed``: what it will always find."""
         self.finder = finder
         self.way = way
-        self.name = finder.name
+        self.name = name or finder.name
+        self.fixed = fixed
         self.targets: tuple[Target, ...] = ()
         self.contacts: dict[str, Contact] = {}
         self.missing: dict[str, float] = {}
@@ -130,7 +134,9 @@ class Roster:
         """Know the nodes of last time again, before their last states are brought back."""
         known = self._saved = load_known(self._file)
         for group in self._groups:
-            self._adopt(group, known.groups.get(group.name, ()))
+            # A list in the configuration itself needs no memory: what was taken out of it is gone.
+            fixed = group.fixed
+            self._adopt(group, known.groups.get(group.name, ()) if fixed is None else fixed)
         for arrival in known.arrivals:
             try:
                 self._arrive(arrival)
@@ -407,7 +413,10 @@ class Roster:
             self._unsaved = False
             # A list that was not looked up yet, or was taken out of the configuration for now, is kept as it was.
             known = KnownNodes(
-                groups={**self._saved.groups, **{group.name: group.targets for group in self._groups}},
+                groups={
+                    **self._saved.groups,
+                    **{group.name: group.targets for group in self._groups if group.fixed is None},
+                },
                 arrivals=tuple(arrived.arrival for arrived in self._arrivals.values()),
             )
             if known == self._saved:

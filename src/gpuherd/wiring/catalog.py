@@ -7,13 +7,30 @@ from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import CollectorSpec, ProbeSpec
 from gpuherd.model.errors import Misconfigured
 
-__all__ = ["COLLECTORS", "probe_spec"]
+__all__ = ["COLLECTORS", "FINDERS", "WAYS", "probe_spec"]
 
 COLLECTORS = {
     "nvml": "gpuherd.collect.nvml:NvmlCollector",
     "nvidia_smi": "gpuherd.collect.nvidia_smi:NvidiaSmiCollector",
 }
 """Ways to read GPUs, as named in ``agent.collectors``."""
+FINDERS = {
+    "hosts_file": "gpuherd.discovery.hosts_file:HostsFileFinder",
+    "ini": "gpuherd.discovery.ini:IniFinder",
+    "yaml": "gpuherd.discovery.yaml_file:YamlFinder",
+    "consul": "gpuherd.discovery.consul:ConsulFinder",
+    "slurm": "gpuherd.discovery.slurm:SlurmFinder",
+    "ssh_config": "gpuherd.discovery.ssh_config:SshConfigFinder",
+    "ansible": "gpuherd.discovery.ansible:AnsibleFinder",
+}
+"""Where nodes are named, as in ``nodes.find.in``."""
+WAYS = {
+    "ssh": "gpuherd.wiring.ways:ssh_way",
+    "pull": "gpuherd.wiring.ways:pull_way",
+    "node_info": "gpuherd.wiring.ways:node_info_way",
+    "xmlrpc": "gpuherd.wiring.ways:xmlrpc_way",
+}
+"""How nodes are reached, as in ``nodes.reach.by``."""
 NODE = "gpuherd.collect.node:NodeCollector"
 
 
