@@ -75,17 +75,27 @@ class PullSettings(_Reached, frozen=True, kw_only=True, tag="pull"):
     """Agents that listen (`gpuherd agent --listen`) and are dialled by the hub."""
 
     port: Port = 8472
-    is_tls: Annotated[bool, Meta(description="Dial with TLS.")] = False
-    tls_ca_file: Annotated[
-        Path | None, Meta(description="Certificates to trust instead of the system's own.")
-    ] = None
     interval_seconds: Interval = 1.0
+    is_tls: Annotated[
+        bool, Meta(description="Dial with TLS; the agent's certificate is always verified.")
+    ] = False
+    tls_ca_file: Annotated[
+        Path | None, Meta(description="Certificates (PEM) to trust instead of the system's own.")
+    ] = None
     secret_file: Annotated[
         Path | None,
         Meta(
-            description="File with the secret that the nodes' secrets are made from; default: the hub's own."
+            description="File with the secret that the nodes' secrets are made from; default: `pull.secret` in the "
+            "hub's state folder."
         ),
     ] = None
+    connect_deadline_seconds: Annotated[
+        float, Meta(ge=1, le=300, description="Longest time to connect, and again to prove each other.")
+    ] = 10.0
+    connects_at_once: Annotated[int, Meta(ge=1, le=1024, description="Nodes dialled at a time.")] = 32
+    keepalive_seconds: Annotated[
+        float, Meta(ge=1, le=600, description="A link that is silent for three of these is dead.")
+    ] = 15.0
 
 
 class NodeInfoSettings(_Reached, frozen=True, kw_only=True, tag="node_info"):
@@ -115,6 +125,9 @@ class FolderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     interval_seconds: Annotated[
         float, Meta(ge=1, le=3600, description="How often a node's files are expected to be renewed.")
     ] = 20.0
+    max_nodes: Annotated[
+        int, Meta(ge=1, le=10_000, description="Hosts whose files are read; more are left out.")
+    ] = 1024
 
 
 class GpustatSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,8 +140,18 @@ class GpustatSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             min_length=1, description="Networks that may post and read, such as 192.168.0.0/24; nobody else."
         ),
     ]
+    origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Web pages that may read from other addresses, such as http://gpus.example.org; pages whose "
+            "address is an IP in the networks may always."
+        ),
+    ] = ()
     interval_seconds: Interval = 1.0
     max_nodes: Annotated[int, Meta(ge=1, le=10_000, description="Nodes that may appear by themselves.")] = 256
+    requests_per_second: Annotated[
+        float, Meta(ge=1, le=10_000, description="Requests of one address; more are turned away.")
+    ] = 50.0
 
 
 class GetStatusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -138,3 +161,6 @@ class GetStatusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     networks: Annotated[
         tuple[str, ...], Meta(min_length=1, description="Networks that may read; nobody else.")
     ]
+    requests_per_second: Annotated[
+        float, Meta(ge=1, le=10_000, description="Requests of one address; more are turned away.")
+    ] = 50.0
