@@ -1,7 +1,8 @@
-"""Nodes that dial the hub: hello → welcome → numbered frames → acknowledgements.
+"""The hub's side of a link to an agent: hello → welcome → numbered frames → acknowledgements.
 
-Independent of how the messages travel: a ``Channel`` carries them. One link per node; the newer one wins. Frames
-are acknowledged only when they are saved (``acknowledge``), so that a node keeps whatever a crash could lose.
+Independent of how the messages travel and of who dialled: a ``Channel`` carries them. One link per node; the newer one
+wins. Frames are acknowledged only when they are saved (``acknowledge``), so that a node keeps whatever a crash could
+lose.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
+
+from msgspec import structs
 
 from gpuherd.model.errors import Refused
 from gpuherd.model.text import clip
@@ -88,9 +91,12 @@ class Intake(Protocol):
 class Link:
     """One open connection of one node."""
 
-    def __init__(self, node_id: str, channel: Channel, opened_at: float) -> None:
+    def __init__(
+        self, node_id: str, channel: Channel, opened_at: float, interval_seconds: float | None = None
+    ) -> None:
         self.node_id = node_id
         self.channel = channel
+        self.interval_seconds = interval_seconds
         self.opened_at = opened_at
         self.frames = 0
         self.frames_at_last_sweep = -1
@@ -131,9 +137,14 @@ class NodeLinks:
             )
         )
 
-    async def serve(self, node_id: str, channel: Channel) -> None:
-        """Run one node's link until it ends. The node's id comes from its credential, never from its frames."""
-        link = Link(node_id, channel, self._monotonic())
+    async def serve(
+        self, node_id: str, channel: Channel, *, interval_seconds: float | None = None
+    ) -> Notice | None:
+        """Run one node's link until it ends; gives why the hub ended it, none when the other side is gone.
+
+        The node's id comes from its credential, never from its frames. ``interval_seconds`` is the pace to ask for.
+        """
+        link = Link(node_id, channel, self._monotonic(), interval_seconds)
         older = self._links.get(node_id)
         self._links[node_id] = link
         if older is not None:
@@ -154,6 +165,7 @@ class NodeLinks:
                 await self._say_goodbye(link, link.ending)
         finally:
             link.is_done.set()  # whatever happened: close_all waits for it
+        return link.ending
 
     async def _read(self, link: Link) -> None:
         channel, decode = link.channel, self._decode
@@ -191,6 +203,9 @@ class NodeLinks:
     async def _open_run(self, link: Link, hello: FromAgent | UnknownFrame) -> None:
         if not isinstance(hello, Hello):
             raise Refused("hello_missing", "the first frame must be a hello")
+        if link.interval_seconds is not None:
+            # The pace that holds from the welcome on; by the one before, a slower node would soon be called stale.
+            hello = structs.replace(hello, interval_seconds=link.interval_seconds)
         run = self._intake.open_run(link.node_id, hello)
         # Only what is saved may be forgotten by the node. Frames taken but not yet saved are sent again and ignored.
         resume_after_seq = min(run.resume_after_seq, self._saved_seq(link.node_id, run.boot_id))
@@ -202,6 +217,7 @@ class NodeLinks:
             resume_after_seq=resume_after_seq,
             # While nothing can be saved, what is live must not queue up behind what we have already.
             received_seq=max(run.resume_after_seq, resume_after_seq),
+            interval_seconds=link.interval_seconds,
         )
         await link.channel.send(encode(welcome))
 

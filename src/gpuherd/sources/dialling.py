@@ -1,0 +1,197 @@
+"""Dialling agents: where they are, names looked up beside the hub's own work, failures told to people."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientConnectorDNSError,
+    ClientConnectorSSLError,
+    ClientResponseError,
+    ClientSession,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    DummyCookieJar,
+    TCPConnector,
+    WSServerHandshakeError,
+)
+from aiohttp.abc import AbstractResolver, ResolveResult
+from msgspec import Struct
+from yarl import URL
+
+from gpuherd import __version__
+from gpuherd.model.errors import Misconfigured
+from gpuherd.model.text import clean
+from gpuherd.sources.following import ContactFailed
+
+__all__ = ["Place", "Resolver", "connect_failure", "new_session", "verifying_context"]
+
+RESOLVING_THREADS = 4
+_EXPIRED, _NOT_YET_VALID, _WRONG_NAME, _WRONG_ADDRESS = 10, 9, 62, 64
+_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a node's agent listens."""
+
+    name: str
+    host: str
+    port: int
+    is_tls: bool
+
+    def url(self, path: str) -> URL:
+        """Give the address to dial; ``ValueError`` if the host cannot be one."""
+        return URL.build(scheme="https" if self.is_tls else "http", host=self.host, port=self.port, path=path)
+
+    def failure(self, code: str, reason: str, *, needs_person: bool = False) -> ContactFailed:
+        """Name the node before the reason."""
+        authority = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return ContactFailed(
+            code, clean(f"{self.name} ({authority}): {reason}", 500), needs_person=needs_person
+        )
+
+
+class Resolver(AbstractResolver):
+    """Looks names up in threads of its own: a dead name server must not hold up what else the hub does in threads."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(RESOLVING_THREADS, thread_name_prefix="resolve")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Give the addresses of a name; ``OSError`` if there are none."""
+        found = await asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+        )
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address[0]),
+                port=port,
+                family=found_family,
+                proto=proto,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for found_family, _, proto, _, address in found
+        ]
+
+    async def close(self) -> None:
+        """Look no more up."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def new_session(resolver: Resolver, connect_seconds: float) -> ClientSession:
+    """Make a session that dials directly, follows nothing and keeps nothing."""
+    return ClientSession(
+        connector=TCPConnector(limit=0, resolver=resolver),
+        cookie_jar=DummyCookieJar(),
+        timeout=ClientTimeout(total=None, sock_connect=connect_seconds),
+        headers={"User-Agent": f"gpuherd-hub/{__version__}"},
+        trust_env=False,
+    )
+
+
+def verifying_context(ca_file: Path | None) -> ssl.SSLContext:
+    """Make the context for agents that listen with TLS; ``Misconfigured`` if the file holds no certificates."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # ssl.SSLError is one
+        raise Misconfigured(
+            f"reach.tls_ca_file: {ca_file} cannot be used ({error.strerror or error}); it must be readable and hold "
+            "certificates in PEM form"
+        ) from error
+
+
+def connect_failure(place: Place, error: Exception) -> ContactFailed:
+    """Tell why no WebSocket could be opened."""
+    if isinstance(error, ClientConnectorDNSError):
+        return place.failure(
+            "unreachable", f"the name {place.host} cannot be resolved; check it and the name server"
+        )
+    if isinstance(error, ClientConnectorCertificateError):
+        return _certificate_failure(place, error.certificate_error)
+    if isinstance(error, ClientConnectorSSLError):
+        return place.failure(
+            "tls_failed",
+            f"TLS fails ({clean(str(error.os_error), 120)}); does the agent listen with TLS? Set its "
+            "agent.listen_tls_certificate, or reach.is_tls = false here",
+            needs_person=True,
+        )
+    if isinstance(error, ConnectionTimeoutError):
+        return place.failure(
+            "timeout", "no answer to connecting; it is down, or a firewall on the way drops what is sent"
+        )
+    if isinstance(error, TimeoutError):
+        return place.failure("timeout", "it takes the connection but does not answer")
+    if isinstance(error, WSServerHandshakeError):
+        return _refusal(place, error)
+    if isinstance(error, ClientResponseError):
+        return place.failure(
+            "garbled", "the program there does not speak HTTP, so it is no gpuherd agent", needs_person=True
+        )
+    if isinstance(error, OSError):
+        return _os_failure(place, error)
+    if isinstance(error, ValueError):
+        return place.failure(
+            "unreachable", "this is no host name or IP address; correct the list", needs_person=True
+        )
+    return _hangs_up(place)
+
+
+def _certificate_failure(place: Place, error: Exception) -> ContactFailed:
+    code = getattr(error, "verify_code", None)
+    if code == _EXPIRED:
+        reason = "its certificate has expired; renew it and restart the agent"
+    elif code == _NOT_YET_VALID:
+        reason = "its certificate is not valid yet; set the clocks right"
+    elif code in (_WRONG_NAME, _WRONG_ADDRESS):
+        reason = f"its certificate is for another name than {place.host}; list the node by the name in the certificate"
+    elif code in _UNKNOWN_AUTHORITY:
+        reason = "its certificate is signed by an unknown authority; name that authority's file in reach.tls_ca_file"
+    else:
+        reason = f"its certificate is not accepted: {clean(str(error), 200)}"
+    return place.failure("tls_failed", reason, needs_person=True)
+
+
+def _refusal(place: Place, error: WSServerHandshakeError) -> ContactFailed:
+    is_agent = error.headers is not None and error.headers.get("Server") == "gpuherd-agent"
+    if is_agent and error.status == 426:
+        return place.failure(
+            "other_version",
+            "the agent speaks another version of the protocol; install the same major version on both sides",
+            needs_person=True,
+        )
+    if is_agent:
+        return place.failure("hub_refused", f"the agent does not take links now (HTTP {error.status})")
+    return place.failure(
+        "garbled",
+        f"the program there is no listening gpuherd agent (HTTP {error.status}); check the port",
+        needs_person=True,
+    )
+
+
+def _os_failure(place: Place, error: OSError) -> ContactFailed:
+    number = getattr(error, "os_error", error).errno
+    if number == errno.ECONNREFUSED:
+        return place.failure(
+            "unreachable", "nothing listens there; start `gpuherd agent --listen`, or check the port"
+        )
+    if number in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+        return place.failure("unreachable", "there is no way to that address; check the network")
+    if number in (errno.ECONNRESET, errno.EPIPE):
+        return _hangs_up(place)
+    return place.failure("unreachable", clean(error.strerror or str(error) or type(error).__name__, 200))
+
+
+def _hangs_up(place: Place) -> ContactFailed:
+    hint = "does not listen with TLS" if place.is_tls else "wants TLS (reach.is_tls = true)"
+    return place.failure(
+        "garbled", f"it hangs up without an answer; it is no gpuherd agent, or one that {hint}"
+    )
