@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,32 @@ class Following:
         error = self.task.exception()
         assert isinstance(error, ContactFailed), error
         return error
+
+
+def open_files() -> set[str]:
+    """What this process has open, apart from plain files."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            link = str(entry.readlink())
+            if link.startswith(("socket:", "pipe:")):
+                found.add(link)
+    return found
+
+
+def play(story: Coroutine[Any, Any, None]) -> None:
+    """Run a test's story; afterwards no task and no connection may be left."""
+
+    async def checked() -> None:
+        await story
+        for _ in range(5):
+            await asyncio.sleep(0)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, left
+
+    before = open_files()
+    asyncio.run(checked())
+    assert open_files() <= before
 
 
 async def eventually(is_good: Callable[[], object], patience_seconds: float = PATIENCE_SECONDS) -> None:

@@ -146,20 +146,17 @@ class LoginBook:
             config_files=files,
             config=config,
             is_by_command=is_by_command,
-            hops=self._hops(alias, config.get("ProxyJump") if jump is None else jump, progress, behind),
+            hops=self._hops(config.get("ProxyJump") if jump is None else jump, progress, behind),
         )
 
-    def _hops(
-        self, alias: str, jump: str | None, progress: Progress, behind: tuple[str, ...]
-    ) -> tuple[Login, ...]:
+    def _hops(self, jump: str | None, progress: Progress, behind: tuple[str, ...]) -> tuple[Login, ...]:
         """Work the chain of jump hosts out; the first of them may itself be behind others."""
         if not jump or jump.lower() == "none":
             return ()
-        behind = (*behind, alias)
         chain: list[Login] = []
         for position, hop in enumerate(part.strip() for part in jump.split(",")):
             user, host, port = _split_hop(hop, progress)
-            if host in behind or len(behind) + position > MAX_HOPS:
+            if hop in behind or len(behind) + position >= MAX_HOPS:
                 raise progress.failure(
                     "ssh_config",
                     f"the way to it jumps through {host} again and again; give {host} a 'ProxyJump none' "
@@ -174,7 +171,7 @@ class LoginBook:
                 port=port,
                 key_files=[file.expanduser() for file in self._settings.key_files],
                 jump=None if position == 0 else "none",
-                behind=behind,
+                behind=(*behind, hop),
             )
             chain += [*login.hops, login]
         return tuple(chain)

@@ -8,6 +8,7 @@ import random as random_module
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 
@@ -64,13 +65,14 @@ async def _shown_key(
     login: Login, tunnel: asyncssh.SSHClientConnection | None, progress: Progress
 ) -> asyncssh.SSHKey:
     progress.phase = "agreeing on keys"
-    options = connection_options(login)
-    wanted = ("host", "port", "config", "server_host_key_algs")
+    every = connection_options(login)
+    options: dict[str, Any] = {
+        name: every[name] for name in ("host", "port", "config", "server_host_key_algs") if name in every
+    }
+    if tunnel is not None or not login.is_by_command:
+        options["tunnel"] = tunnel
     try:
-        key = await asyncssh.get_server_host_key(
-            **{name: options[name] for name in wanted if name in options},
-            **({"tunnel": tunnel} if tunnel is not None or not login.is_by_command else {}),
-        )
+        key = await asyncssh.get_server_host_key(**options)
     except (asyncssh.Error, OSError, ValueError) as error:
         raise progress.failure(
             "unreachable", f"{login.host}:{login.port} shows no host key ({clean(str(error), 160)})"
