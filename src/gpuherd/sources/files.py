@@ -122,7 +122,8 @@ class FolderWatch:
                 )
             self._left_out = left_out
             for gone in self._hosts.keys() - drops.keys():
-                self._hosts[gone].seen = self._hosts[gone].read = {}
+                if not self._hosts[gone].has_arrived:
+                    del self._hosts[gone]
             for name, drop in drops.items():
                 host = self._hosts.setdefault(name, _Host(news_at=self._monotonic()))
                 if self._is_ready(host, drop):

@@ -1,0 +1,205 @@
+"""The backend of an older tool: nodes POST / what ``gpustat --json`` prints, its page GETs / all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Callable
+
+import msgspec
+from msgspec import structs
+
+from gpuherd.api.asgi import Headers, Receive, Scope, Send, answer, header, refuse
+from gpuherd.api.errors import HttpError
+from gpuherd.api.guard import Guard
+from gpuherd.api.legacy.claims import NameClaims
+from gpuherd.api.legacy.gate import Gate, parse_networks, read_body
+from gpuherd.api.legacy.gpustat_shape import gpustat_payload, mapped_ip
+from gpuherd.fleet.views import FleetView
+from gpuherd.model.errors import Refused
+from gpuherd.sources.assembly import Scrub, SteadyParts
+from gpuherd.sources.following import Arrivals
+from gpuherd.sources.gpustat_json import GpustatPost, read_post
+from gpuherd.sources.settings import GpustatSettings
+
+__all__ = ["GpustatApp"]
+
+MAX_BODY_BYTES = 2**20
+REQUEST_SECONDS = 15.0
+_STATUS = {"name_taken": 409, "too_many_nodes": 503}
+
+
+class _Poster:
+    """A node that posts: its payload as the page reads it, and what stayed the same since its last report."""
+
+    def __init__(self, node_id: str) -> None:
+        self.node_id = node_id
+        self.steady = SteadyParts()
+        self.payload = b""
+        self.heard_at = 0.0
+
+
+class GpustatApp:
+    """The ASGI application of the ``[legacy.gpustat]`` table.
+
+    Anyone in the networks may post under any name: there is no login. So a name that is enrolled or listed
+    otherwise is refused (``Arrivals``), and the first address to use a name keeps it (``NameClaims``).
+    """
+
+    def __init__(
+        self,
+        settings: GpustatSettings,
+        arrivals: Arrivals,
+        *,
+        fleet_view: Callable[[], FleetView],
+        guard: Guard,
+        scrub: Scrub,
+        offline_after_seconds: float = 60.0,
+        wall: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._arrivals = arrivals
+        self._fleet_view = fleet_view
+        self._guard = guard
+        self._scrub = scrub
+        self._offline_after_seconds = offline_after_seconds
+        self._wall = wall
+        self._monotonic = monotonic
+        self._gate = Gate(
+            parse_networks(settings.networks, "legacy.gpustat.networks"),
+            requests_per_second=settings.requests_per_second,
+            monotonic=monotonic,
+        )
+        self._origins = {origin.rstrip("/").lower() for origin in settings.origins}
+        self._claims = NameClaims(
+            kept_seconds=offline_after_seconds, max_names=settings.max_nodes, monotonic=monotonic
+        )
+        self._posters: dict[str, _Poster] = {}
+        self._others: tuple[int, dict[str, bytes]] = (-1, {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; errors get the API's one JSON shape."""
+        cors: Headers = []
+        try:
+            sender = self._gate.check(scope)
+            cors = self._cors(scope)
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await self._serve(scope, receive, send, sender, cors)
+        except HttpError as error:
+            error.headers.update({name.decode(): value.decode() for name, value in cors})
+            await refuse(scope, send, error)
+        except TimeoutError:
+            await refuse(scope, send, HttpError(408, "timeout", "the request took too long"))
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, sender: str, cors: Headers) -> None:
+        if scope["type"] != "http" or scope["path"] != "/":
+            raise HttpError(404, "not_found", _not_here(scope))
+        method = scope["method"]
+        if method == "POST":
+            await self._post(scope, receive, sender)
+            await answer(send, 200, [(b"content-type", b"text/plain; charset=utf-8"), *cors], b"OK")
+        elif method in ("GET", "HEAD"):
+            self._guard.check(scope, is_sensitive=False)
+            headers = [(b"content-type", b"application/json; charset=utf-8"), (b"cache-control", b"no-store")]
+            await answer(send, 200, [*headers, *cors], b"" if method == "HEAD" else self._everything())
+        elif method == "OPTIONS" and cors:
+            allowed = [(b"access-control-allow-methods", b"GET,HEAD")]
+            await answer(send, 204, [*cors, *allowed], b"")
+        else:
+            raise HttpError(
+                405,
+                "method_not_allowed",
+                "post with POST, read with GET",
+                headers={"Allow": "GET, HEAD, POST"},
+            )
+
+    # -- posting ---------------------------------------------------------------------------------------------------
+
+    async def _post(self, scope: Scope, receive: Receive, sender: str) -> None:
+        # A browser names its page on every post; no node does. Without this, any page that someone in the networks
+        # looks at could make up nodes.
+        if header(scope, b"origin") is not None:
+            raise HttpError(403, "foreign_origin", "nodes post here, web pages do not")
+        if (header(scope, b"content-type") or "").partition(";")[0].strip().lower() != "application/json":
+            raise HttpError(
+                415, "unsupported_media_type", "send it with the header Content-Type: application/json"
+            )
+        body = await read_body(scope, receive, MAX_BODY_BYTES)
+        try:
+            post = read_post(body, peer=sender, wall=self._wall(), scrub=self._scrub)
+            self._take(post, sender)
+        except Refused as error:
+            raise HttpError(_STATUS.get(error.code, 400), error.code, str(error)) from error
+
+    def _take(self, post: GpustatPost, sender: str) -> None:
+        self._claims.check(post.hostname, sender)
+        intake = self._arrivals.intake(
+            post.hostname, "gpustat", interval_seconds=self._settings.interval_seconds
+        )
+        self._claims.hold(post.hostname, sender)
+        poster = self._posters.setdefault(post.hostname, _Poster(intake.node_id))
+        report, doubts = poster.steady.keep(post.report), self._claims.doubts(post.hostname)
+        if doubts is not None:
+            problems = (*report.sample.problems, doubts)
+            report = structs.replace(report, sample=structs.replace(report.sample, problems=problems))
+        intake.take(report)
+        poster.payload = msgspec.json.encode({**post.payload, "ip": mapped_ip(sender)})
+        poster.heard_at = self._monotonic()
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _everything(self) -> bytes:
+        """Give every node by name: those that post here as they posted, all others in the same shape."""
+        view = self._fleet_view()
+        if self._others[0] != view.tick:
+            self._forget_posters({node.id for node in view.nodes})
+            posting = {poster.node_id for poster in self._posters.values()}
+            others: dict[str, bytes] = {}
+            for node in view.nodes:
+                payload = None if node.id in posting else gpustat_payload(node)
+                if payload is not None:
+                    # Two nodes may be shown under one name; ids are unique.
+                    name = node.id if node.name in others or node.name in self._posters else node.name
+                    others[name] = msgspec.json.encode(payload)
+            self._others = (view.tick, others)
+        posted = {name: poster.payload for name, poster in self._posters.items() if poster.payload}
+        entries = (
+            msgspec.json.encode(name) + b":" + payload
+            for name, payload in {**self._others[1], **posted}.items()
+        )
+        return b"{" + b",".join(entries) + b"}"
+
+    def _forget_posters(self, known: set[str]) -> None:
+        """Forget nodes that were taken out of the herd; what posted a moment ago may not be in this view yet."""
+        recent = self._monotonic() - self._offline_after_seconds
+        self._posters = {
+            name: poster
+            for name, poster in self._posters.items()
+            if poster.node_id in known or poster.heard_at > recent
+        }
+
+    def _cors(self, scope: Scope) -> Headers:
+        """Let pages of other machines read: those in the networks, and those that are listed."""
+        origin = header(scope, b"origin")
+        if origin is None or not origin.isascii() or not origin.isprintable():
+            return []
+        is_allowed = origin.lower() in self._origins or self._is_in_networks(origin)
+        if not is_allowed:
+            return []
+        return [(b"access-control-allow-origin", origin.encode()), (b"vary", b"Origin")]
+
+    def _is_in_networks(self, origin: str) -> bool:
+        scheme, _, authority = origin.partition("://")
+        host = authority[1:].partition("]")[0] if authority.startswith("[") else authority.partition(":")[0]
+        try:
+            return scheme in ("http", "https") and self._gate.contains(ipaddress.ip_address(host))
+        except ValueError:
+            return False
+
+
+def _not_here(scope: Scope) -> str:
+    if scope["path"] == "/auth":
+        return "there is no login at this address yet; the hub's own page is at its own address"
+    return "nodes post to / and the old page reads /; the hub's own page is at its own address"
