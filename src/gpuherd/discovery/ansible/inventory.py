@@ -76,7 +76,8 @@ class Inventory:
         over = self._groups_over_hosts()
         built = {host: self._target(host, over.get(host, []), with_port) for host in chosen}
         found = [(self._lines[host], target) for host, target in built.items() if target is not None]
-        return gather(sorted(found, key=lambda pair: pair[0]), self.complaints)
+        found.sort(key=lambda pair: pair[0])
+        return gather(found, self.complaints)
 
     def _members(self, name: str) -> Iterable[str]:
         if name == "all":
