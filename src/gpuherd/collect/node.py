@@ -19,6 +19,7 @@ from gpuherd.collect.reading import (
     GpuCollector,
     GpuReading,
     HostReader,
+    ProcessReader,
     SeenUse,
 )
 from gpuherd.model.devices import DeviceFacts, DeviceSample
@@ -50,16 +51,18 @@ class NodeCollector:
         command_lines: CommandLines = "full",
         agent_version: str | None = None,
         trust_pids: bool | None = None,
-        processes: ProcessLookup | None = None,
+        processes: ProcessReader | None = None,
         host: HostReader | None = None,
+        retry_seconds: float = RETRY_SECONDS,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._collectors = list(collectors)
-        self._processes = processes or ProcessLookup(
+        self._processes: ProcessReader = processes or ProcessLookup(
             command_lines=command_lines, trust_pids=trust_pids, monotonic=monotonic
         )
         self._host: HostReader = host or HostCollector(agent_version=agent_version, monotonic=monotonic)
+        self._retry_seconds = retry_seconds
         self._clock = clock
         self._monotonic = monotonic
         self._open: GpuCollector | None = None
@@ -143,7 +146,7 @@ class NodeCollector:
                 self._reasons = ()
                 return
         self._reasons = tuple(reasons)
-        self._retry_at = self._monotonic() + RETRY_SECONDS
+        self._retry_at = self._monotonic() + self._retry_seconds
 
     def _without_gpus(self, problems: list[Problem]) -> GpuReading:
         """Report no readings; GPUs that were there before stay listed, all of them faulty."""

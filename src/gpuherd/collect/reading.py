@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ __all__ = [
     "GpuCollector",
     "GpuReading",
     "HostReader",
+    "ProcessReader",
     "Progress",
     "SeenUse",
     "failure_code",
@@ -109,6 +110,16 @@ class GpuCollector(Protocol):
 
     def close(self) -> None:
         """Let go of everything; may be called at any time, also twice."""
+
+
+class ProcessReader(Protocol):
+    """A way to know who a pid is."""
+
+    def look_up(self, pids: Iterable[int]) -> Mapping[int, tuple[Process, ProcessSample]]:
+        """Say who these pids are now; the same ``Process`` object while nothing about it changed."""
+
+    def close(self) -> None:
+        """Let go of everything."""
 
 
 class HostReader(Protocol):

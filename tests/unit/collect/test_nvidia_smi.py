@@ -389,3 +389,59 @@ def test_a_hanging_command_fails_the_read() -> None:
     with pytest.raises(CollectorFailed) as caught:
         made.read()
     assert caught.value.code == "driver_hung"
+
+
+THREE = b"""index=0;uuid=GPU-0;name=T4;pci.bus_id=00000000:01:00.0;memory.used=5
+index=1;uuid=GPU-1;name=T4;pci.bus_id=00000000:02:00.0;memory.used=6
+index=2;uuid=GPU-2;name=T4;pci.bus_id=00000000:03:00.0;memory.used=7"""
+
+
+def gone(bus: str) -> CommandFailed:
+    words = f"Unable to determine the device handle for GPU{bus}: GPU is lost.  Reboot the system"
+    return CommandFailed("nvidia-smi", 15, words.encode(), b"")
+
+
+def test_two_lost_gpus_do_not_hide_the_third() -> None:
+    made, runner = collector(help=HELP, gpu=THREE)
+    made.open()
+    runner.answers["--query-gpu"] = gone("0000:01:00.0")
+    runner.answers["--query-gpu --id=GPU-2"] = gone("0000:03:00.0")
+    runner.answers["--query-gpu --id=GPU-1"] = THREE.splitlines()[1]
+    reading = made.read()
+    assert [facts.uuid for facts in reading.devices] == ["GPU-0", "GPU-1", "GPU-2"]
+    assert [sample.memory_used_bytes for sample in reading.samples] == [None, 6 * MIB, None]
+    assert [(problem.code, problem.device_uuid) for problem in reading.problems] == [
+        ("gpu_lost", "GPU-0"), ("gpu_lost", "GPU-2"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_gpu_that_was_lost_before_we_came(is_listed: bool) -> None:
+    listing = (
+        b"GPU 0: T4 (UUID: GPU-0)\nGPU 1: T4 (UUID: GPU-1)\n" if is_listed else b"GPU 1: T4 (UUID: GPU-1)\n"
+    )
+    made, runner = collector(help=HELP, gpu=THREE, list=listing)
+    runner.answers["--query-gpu"] = gone("0000:01:00.0")
+    runner.answers["--query-gpu --id=GPU-1"] = THREE.splitlines()[1]
+    made.open()
+    reading = made.read()
+    healthy = [
+        facts.uuid
+        for facts, sample in zip(reading.devices, reading.samples, strict=True)
+        if sample.memory_used_bytes
+    ]
+    assert healthy == ["GPU-1"]
+    assert [(problem.code, problem.device_uuid) for problem in reading.problems] == [
+        ("gpu_lost", "GPU-0" if is_listed else "gpu-at-0000:01:00.0")
+    ]
+    assert len(reading.devices) == 2
+
+
+def test_labels_are_cleaned_and_pids_bounded() -> None:
+    row = {"index": "99999999", "uuid": "GPU-\x1b[31m", "name": "\u202eT4", "pci.bus_id": "\x07"}
+    facts, _, _ = row_device(row)
+    assert facts.index == 0
+    assert "\x1b" not in facts.uuid
+    assert "\u202e" not in facts.name
+    assert facts.pci_bus_id == "\ufffd"
+    assert parse_apps("GPU-0, \u00b2, 1\nGPU-0, 99999999999999999999, 1\n".encode()) == []

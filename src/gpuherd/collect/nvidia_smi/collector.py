@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
 from gpuherd.collect.commands import CommandFailed, LocalRunner, Runner
 from gpuherd.collect.meminfo import HostMemory, host_memory
-from gpuherd.collect.nvidia_smi.log import parse_listing, parse_log
+from gpuherd.collect.nvidia_smi.log import parse_gpu_uuids, parse_listing, parse_log
 from gpuherd.collect.nvidia_smi.query import (
     APP_FIELDS,
     FIELDS,
@@ -19,7 +20,7 @@ from gpuherd.collect.nvidia_smi.query import (
     row_device,
     supported_fields,
 )
-from gpuherd.collect.nvidia_smi.words import text_of
+from gpuherd.collect.nvidia_smi.words import label_of
 from gpuherd.collect.reading import (
     CollectorFailed,
     CollectorUnavailable,
@@ -31,6 +32,7 @@ from gpuherd.collect.reading import (
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.reports import Problem
+from gpuherd.model.text import SENTENCE_LENGTH, clean
 
 __all__ = ["NvidiaSmiCollector"]
 
@@ -163,7 +165,7 @@ class NvidiaSmiCollector:
             samples=tuple(samples),
             uses=tuple(uses),
             problems=tuple(problems),
-            driver_version=text_of(rows[0].get("driver_version")),
+            driver_version=label_of(rows[0].get("driver_version")),
             cuda_version=self._cuda_version,
         )
 
@@ -181,38 +183,55 @@ class NvidiaSmiCollector:
 
     def _after_failure(self, error: CommandFailed) -> GpuReading:
         """A single lost GPU makes the whole command fail: ask for the others. Else look at the XML log."""
-        words = (error.output + b"\n" + error.complaint).decode(errors="replace")
+        words = _words(error)
         for telling, code, message in _START_FAILURES:
             if telling in words.lower():
                 raise CollectorFailed(code, message) from error
-        lost = _LOST_GPU.search(words)
-        if lost is not None:
-            return self._without_lost(lost[1], lost[2], error)
+        if _LOST_GPU.search(words) is not None:
+            return self._without_lost(error)
         try:
             return self._log()
         except Failed as again:
             raise CollectorFailed("driver_failed", str(error)) from again
 
-    def _without_lost(self, bus_id: str, reason: str, error: CommandFailed) -> GpuReading:
-        gpus = [facts for facts in self._facts if facts.kind == "gpu"]
-        lost = next((facts for facts in gpus if _same_address(facts.pci_bus_id, bus_id)), None)
-        others = [facts.uuid for facts in gpus if facts is not lost]
+    def _without_lost(self, error: CommandFailed) -> GpuReading:
+        """Read the GPUs that still answer, all at once if only one is lost."""
+        known = {facts.uuid: facts for facts in self._facts if facts.kind == "gpu"}
+        lost = {_lost_uuid(error, known): error}
+        others = [uuid for uuid in known or self._listed() if uuid not in lost]
         if not others:
             raise CollectorFailed("gpu_lost", str(error)) from error
         try:
-            reading = self._query(f"--id={','.join(others)}")
+            try:
+                reading = self._query(f"--id={','.join(others)}")
+            except CommandFailed:
+                others = [uuid for uuid in others if self._answers(uuid, lost)]
+                if not others:
+                    raise
+                reading = self._query(f"--id={','.join(others)}")
         except Failed as again:
             raise CollectorFailed("gpu_lost", str(error)) from again
-        facts = lost or DeviceFacts(
-            uuid=f"gpu-at-{bus_id.lower()}", index=len(gpus), name="NVIDIA GPU", pci_bus_id=bus_id
-        )
-        problem = Problem(
-            code="gpu_lost",
-            message=f"GPU {facts.index} at {bus_id} answers {reason}: reboot, and check its power and seating",
-            device_uuid=facts.uuid,
-            is_fault=True,
-        )
-        return _inserted(reading, facts, problem)
+        for uuid, failure in lost.items():
+            reading = _with_lost(reading, known.get(uuid), uuid, failure)
+        return reading
+
+    def _listed(self) -> list[str]:
+        try:
+            return parse_gpu_uuids(self._run("-L"))
+        except CommandFailed as error:
+            return parse_gpu_uuids(error.output)  # one that it cannot list makes it fail after the others
+
+    def _answers(self, uuid: str, lost: dict[str, CommandFailed]) -> bool:
+        try:
+            self._run("--query-gpu=uuid", FORMAT, f"--id={uuid}")
+        except CommandFailed as error:
+            found = _LOST_GPU.search(_words(error))
+            address = _lost_uuid(error, {})
+            if found is not None and address in lost:
+                del lost[address]  # the same one, whose name was not known before
+            lost[uuid] = error
+            return False
+        return True
 
     def _log(self) -> GpuReading:
         reading = parse_log(self._run("-q", "-x"), parse_listing(self._run("-L")))
@@ -254,6 +273,41 @@ def _uses(apps: list[App], devices: list[DeviceFacts]) -> list[SeenUse]:
 def _same_address(one: str | None, other: str) -> bool:
     """Compare PCI addresses whose domain is written with four or eight digits."""
     return one is not None and one.lower()[-10:] == other.lower()[-10:]
+
+
+def _words(error: CommandFailed) -> str:
+    return (error.output + b"\n" + error.complaint).decode(errors="replace")
+
+
+def _lost_uuid(error: CommandFailed, known: Mapping[str, DeviceFacts]) -> str:
+    """Name the GPU that a command failed for: by its address, if we have not met it yet."""
+    found = _LOST_GPU.search(_words(error))
+    address = found[1] if found else ""
+    return next(
+        (uuid for uuid, facts in known.items() if _same_address(facts.pci_bus_id, address)),
+        f"gpu-at-{address.lower()}",
+    )
+
+
+def _with_lost(
+    reading: GpuReading, facts: DeviceFacts | None, uuid: str, failure: CommandFailed
+) -> GpuReading:
+    found = _LOST_GPU.search(_words(failure))
+    address = clean(found[1]) if found else None
+    if facts is None:
+        facts = DeviceFacts(uuid=uuid, index=len(reading.devices), name="NVIDIA GPU", pci_bus_id=address)
+    message = (
+        f"GPU {facts.index} at {address} answers {found[2]}: reboot, and check its power and seating"
+        if found
+        else f"GPU {facts.index} cannot be read: {failure}"
+    )
+    problem = Problem(
+        code="gpu_lost" if found else "gpu_error",
+        message=clean(message, SENTENCE_LENGTH),
+        device_uuid=facts.uuid,
+        is_fault=True,
+    )
+    return _inserted(reading, facts, problem)
 
 
 def _inserted(reading: GpuReading, facts: DeviceFacts, problem: Problem) -> GpuReading:

@@ -11,14 +11,14 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from msgspec import Struct
 
 from gpuherd.collect.nvidia_smi.query import Row, bounded, row_device
-from gpuherd.collect.nvidia_smi.words import number_of, text_of
+from gpuherd.collect.nvidia_smi.words import label_of, number_of, text_of
 from gpuherd.collect.reading import GpuReading, SeenUse
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.errors import Failed
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import clean
 
-__all__ = ["ListedSlice", "parse_listing", "parse_log"]
+__all__ = ["ListedSlice", "parse_gpu_uuids", "parse_listing", "parse_log"]
 
 _MIB = 2**20
 _PATHS: dict[str, tuple[str, ...]] = {
@@ -92,6 +92,12 @@ def parse_listing(content: bytes) -> list[ListedSlice]:
     return found
 
 
+def parse_gpu_uuids(content: bytes) -> list[str]:
+    """Find the GPUs in the output of ``nvidia-smi -L``, those that cannot be listed left out."""
+    lines = content.decode(errors="replace").splitlines()
+    return [found[1] for line in lines if (found := _GPU_LINE.match(line))]
+
+
 def parse_log(content: bytes, listing: list[ListedSlice]) -> GpuReading:
     """Make a reading of the XML log. ``Failed`` if it is no such log."""
     if b"<!ENTITY" in content:
@@ -127,8 +133,8 @@ def parse_log(content: bytes, listing: list[ListedSlice]) -> GpuReading:
         samples=tuple(samples),
         uses=tuple(uses),
         problems=tuple(problems),
-        driver_version=text_of(root.findtext("driver_version")),
-        cuda_version=text_of(root.findtext("cuda_version")),
+        driver_version=label_of(root.findtext("driver_version")),
+        cuda_version=label_of(root.findtext("cuda_version")),
     )
 
 
@@ -157,7 +163,7 @@ def _memory(element: Element, path: str) -> int | None:
 
 
 def _slice_facts(element: Element, parent: DeviceFacts, listing: list[ListedSlice]) -> DeviceFacts:
-    index = int(number_of(element.findtext("index")) or 0)
+    index = int(bounded(number_of(element.findtext("index")), 0, 4096) or 0)
     listed = next((part for part in listing if (part.gpu_uuid, part.index) == (parent.uuid, index)), None)
     instance = element.findtext("gpu_instance_id"), element.findtext("compute_instance_id")
     return DeviceFacts(
@@ -177,8 +183,8 @@ def _slice_facts(element: Element, parent: DeviceFacts, listing: list[ListedSlic
 def _uses(gpu: Element, places: dict[tuple[str | None, str | None], int]) -> list[SeenUse]:
     uses: dict[tuple[int, int], SeenUse] = {}
     for element in gpu.iterfind("processes/process_info"):
-        pid = number_of(element.findtext("pid"))
-        if pid is None or pid < 0:
+        pid = bounded(number_of(element.findtext("pid")), 0, 2**32)
+        if pid is None:
             continue
         instance = (
             text_of(element.findtext("gpu_instance_id")),

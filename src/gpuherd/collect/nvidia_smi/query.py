@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gpuherd.collect.nvidia_smi.words import Fault, fault_of, is_failure, number_of, text_of
+from gpuherd.collect.nvidia_smi.words import Fault, fault_of, is_failure, label_of, number_of, text_of
 from gpuherd.model.devices import DeviceFacts, DeviceSample, ThrottleReason
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import clean
@@ -27,6 +27,7 @@ __all__ = [
 
 Row = Mapping[str, str]
 _MIB = 2**20
+_PID = re.compile(r"[0-9]{1,9}")
 
 FIELDS: tuple[tuple[str, ...], ...] = (
     ("index",),
@@ -102,7 +103,7 @@ def parse_apps(content: bytes) -> list[App]:
     apps = []
     for line in content.decode(errors="replace").splitlines():
         words = [word.strip() for word in line.split(",", 3)]
-        if len(words) < 3 or not words[1].isdigit() or not text_of(words[0]):
+        if len(words) < 3 or not _PID.fullmatch(words[1]) or not text_of(words[0]):
             continue
         memory = bounded(number_of(words[2]), 0, 2**33)
         apps.append(App(words[0], int(words[1]), None if memory is None else int(memory * _MIB)))
@@ -140,7 +141,7 @@ def row_device(row: Row) -> tuple[DeviceFacts, DeviceSample, list[Problem]]:
         number = bounded(first(name), 0, high)
         return None if number is None else int(number * scale)
 
-    index = int(number_of(row["index"]) or 0)
+    index = int(bounded(number_of(row["index"]), 0, 4096) or 0)
     is_partitioned = row.get("mig.mode.current", "").lower() == "enabled"
     fan = bounded(first("fan.speed"), 0, 200)
     pstate = text_of(row.get("pstate")) or ""
@@ -153,8 +154,8 @@ def row_device(row: Row) -> tuple[DeviceFacts, DeviceSample, list[Problem]]:
         is_partitioned=is_partitioned,
         memory_total_bytes=total,
         memory_basis="framebuffer" if has_reserved else "framebuffer_with_reserved",
-        pci_bus_id=text_of(row.get("pci.bus_id")),
-        compute_capability=text_of(row.get("compute_cap")),
+        pci_bus_id=label_of(row.get("pci.bus_id")),
+        compute_capability=label_of(row.get("compute_cap")),
         clock_sm_max_hertz=scaled(1e6, 1e6, "clocks.max.sm"),
         power_limit_default_watts=bounded(first("power.default_limit"), 0, 100_000),
     )

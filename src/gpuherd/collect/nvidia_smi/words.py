@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Fault", "fault_of", "is_failure", "number_of", "text_of"]
+from gpuherd.model.text import clean
+
+__all__ = ["Fault", "fault_of", "is_failure", "label_of", "number_of", "text_of"]
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _FAILURES = (
@@ -60,6 +62,12 @@ def text_of(word: str | None) -> str | None:
     if is_bracketed or is_failure(word) or _bare(word) in _NOTHING:
         return None
     return word
+
+
+def label_of(word: str | None) -> str | None:
+    """Give a text as it may be shown."""
+    text = text_of(word)
+    return None if text is None else clean(text)
 
 
 def number_of(word: str | None) -> float | None:
