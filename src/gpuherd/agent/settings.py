@@ -27,7 +27,6 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     listen: Annotated[
         str | None,
         Meta(
-            max_length=300,
             description="IP address and port on which to wait for a hub that dials, such as 0.0.0.0:8472; instead "
             "of hub_url. Without a port it is 8472.",
         ),
@@ -55,7 +54,6 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     node_info_listen: Annotated[
         str | None,
         Meta(
-            max_length=300,
             description="IP address and port on which to answer POST /get-status like the older HTTP tool's "
             "node_info.py, such as 0.0.0.0:7080. Off by default: its password crosses the network in clear text.",
         ),
