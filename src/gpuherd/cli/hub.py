@@ -1,4 +1,4 @@
-"""``gpuherd hub``: run the hub, make join tokens, list and remove nodes."""
+"""``gpuherd hub``: run the hub, make join tokens, list and remove nodes, accept host keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -63,11 +63,11 @@ def run(context: click.Context, listen: str | None, base_path: str | None, publi
 
 
 async def _run(config: Config) -> None:
-    from gpuherd.api.hub import Hub
+    from gpuherd.wiring.outfit import configured_hub
     from gpuherd.wiring.up import stop_signals
 
     stop = stop_signals()
-    async with Hub(config.hub, config.availability) as hub:
+    async with configured_hub(config) as hub:
         click.echo(f"gpuherd hub: {hub.url}")
         await hub.run_until(stop)
 
@@ -114,3 +114,57 @@ def remove_node(context: click.Context, node_id: str) -> None:
     with contextlib.closing(_enrolment(context)) as enrolment:
         enrolment.remove(node_id)
     click.echo(f"removed {node_id}")
+
+
+@node.command("secret")
+@click.argument("name")
+@click.pass_context
+def show_secret(context: click.Context, name: str) -> None:
+    """Print the secret of a listening node, for its agent.listen_secret_file. NAME is as in the list of nodes."""
+    from gpuherd.auth.enrolment import node_id_for
+    from gpuherd.auth.node_secrets import load_or_create_master, node_secret
+    from gpuherd.wiring.pull_secrets import master_file
+
+    config = _load(context)
+    node_id = node_id_for(name)
+    click.echo(node_secret(load_or_create_master(master_file(config)), node_id))
+
+
+@command.command("accept-key")
+@click.argument("host")
+@click.option("--replace", is_flag=True, help="Forget the key that was accepted before.")
+@click.option("--yes", is_flag=True, help="Do not ask; only where nobody can stand in between.")
+@click.pass_context
+def accept_key(context: click.Context, host: str, replace: bool, yes: bool) -> None:
+    """Show the SSH host key of HOST and remember it once you have compared it."""
+    import asyncio
+
+    from gpuherd.sources.ssh.offer import accept_host_key, fetch_host_key
+    from gpuherd.wiring.lookup import ssh_target
+    from gpuherd.wiring.ways.surroundings import ACCEPTED_KEYS, located
+
+    config = _load(context)
+    file = config.hub.state_dir / ACCEPTED_KEYS
+
+    async def fetch() -> tuple[Any, bool]:
+        target, settings = await ssh_target(config, host)
+        return await fetch_host_key(target, located(settings, config.folder), accepted_keys_file=file)
+
+    offered, is_known = asyncio.run(fetch())
+    click.echo(f"{offered.host} port {offered.port} shows {offered.key.split()[0]} {offered.fingerprint}")
+    if is_known:
+        click.echo("this key is known already")
+        return
+    click.echo("Compare it with the machine's own: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub")
+    if not yes:
+        click.confirm("Is it the same?", abort=True)
+    accept_host_key(file, offered, replace=replace)
+    click.echo(f"accepted; kept in {file}")
+
+
+@command.command("node-script")
+def node_script() -> None:
+    """Print the script that runs on nodes reached over SSH, to install it for a key with a forced command."""
+    from gpuherd.collect.remote import SCRIPT
+
+    click.echo(SCRIPT, nl=False)

@@ -25,10 +25,10 @@ FINDERS = {
 }
 """Where nodes are named, as in ``nodes.find.in``."""
 WAYS = {
-    "ssh": "gpuherd.wiring.ways:ssh_way",
-    "pull": "gpuherd.wiring.ways:pull_way",
-    "node_info": "gpuherd.wiring.ways:node_info_way",
-    "xmlrpc": "gpuherd.wiring.ways:xmlrpc_way",
+    "ssh": "gpuherd.wiring.ways.ssh:ssh_way",
+    "pull": "gpuherd.wiring.ways.pull:pull_way",
+    "node_info": "gpuherd.wiring.ways.old_tools:node_info_way",
+    "xmlrpc": "gpuherd.wiring.ways.old_tools:xmlrpc_way",
 }
 """How nodes are reached, as in ``nodes.reach.by``."""
 NODE = "gpuherd.collect.node:NodeCollector"

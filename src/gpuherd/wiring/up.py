@@ -14,6 +14,7 @@ from gpuherd.api.hub import Hub
 from gpuherd.model.errors import Misconfigured
 from gpuherd.wiring.companion import keep_running
 from gpuherd.wiring.config import Config
+from gpuherd.wiring.outfit import configured_hub
 
 __all__ = ["stop_signals", "up", "write_secret"]
 
@@ -59,7 +60,7 @@ async def up(config: Config, tell: Callable[[str], None], config_arguments: Sequ
     """Run until told to stop. This machine is enrolled by itself; its credential is renewed at each start."""
     stop = stop_signals()
     agent_dir = config.hub.state_dir / "agent"
-    async with Hub(config.hub, config.availability) as hub:
+    async with configured_hub(config) as hub:
         enrolled = await hub.admit(config.agent.node_name or socket.gethostname())
         write_secret(agent_dir / "credential", enrolled.credential)
         tell(f"gpuherd is up: {hub.url}   (Ctrl+C stops it)")

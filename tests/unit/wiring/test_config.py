@@ -42,6 +42,38 @@ def test_the_command_line_wins_and_none_does_not() -> None:
             'f.toml: hub.listen: "0.0.0.0:80" can be reached from other machines',
         ),
         ('[hub]\nlisten = "here"', 'f.toml: hub.listen: "here" is no IP address with a port'),
+        (
+            '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh", usr = "x" }',
+            'f.toml:3: nodes[0].reach.usr: unknown key; did you mean "user"?',
+        ),
+        (
+            '[[nodes]]\nhosts = ["a"]\n[nodes.reach]\nby = "sssh"',
+            "f.toml:4: nodes[0].reach.by: invalid value 'sssh'; known are ssh, pull, node_info, xmlrpc",
+        ),
+        (
+            '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh" }\n[[nodes]]\nhosts = ["b"]\n[nodes.reach]\nby = "ssh"\n'
+            'interval_seconds = "x"',
+            "f.toml:8: nodes[1].reach.interval_seconds: expected `float`, got `str`",
+        ),
+        ('[[nodes]]\nhosts = ["a"]', "f.toml:1: nodes[0].reach: is missing"),
+        ('[[nodes]]\nreach = { by = "ssh" }', "f.toml: nodes[0]: give either hosts = […] or find = {…}"),
+        (
+            '[[nodes]]\nreach = { by = "ssh" }\nhosts = ["a"]\nfind = { in = "consul", url = "u" }',
+            "f.toml: nodes[0]: give either",
+        ),
+        (
+            '[[nodes]]\nreach = { by = "ssh" }\nfind = { in = "consul" }',
+            "f.toml:3: nodes[0].find.url: is missing",
+        ),
+        (
+            '[legacy.gpustat]\nlisten = "127.0.0.1:1"\nnetwork = ["a"]',
+            'f.toml:3: legacy.gpustat.network: unknown key; did you mean "networks"?',
+        ),
+        (
+            '[legacy.gpustat]\nlisten = "127.0.0.1:1"\nnetworks = []',
+            "f.toml:3: legacy.gpustat.networks: expected `array` of length >= 1",
+        ),
+        ('folder = "x"', "f.toml: folder: unknown key; a watched folder is a [[folders]] table"),
         ('[hub]\nbase_path = "gpus"', 'f.toml: hub.base_path: "gpus" is no plain absolute path'),
     ],
 )

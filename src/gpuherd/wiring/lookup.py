@@ -1,0 +1,83 @@
+"""Finding a node of the configuration by what a person calls it."""
+
+from __future__ import annotations
+
+from msgspec import Struct, structs
+
+from gpuherd.auth.enrolment import node_id_for
+from gpuherd.discovery.hosts import parse_host
+from gpuherd.model.errors import Failed, Misconfigured, Refused
+from gpuherd.model.targets import Target
+from gpuherd.sources.settings import SshSettings
+from gpuherd.wiring.config import Config
+from gpuherd.wiring.outfit import make_finder
+from gpuherd.wiring.settings import NodesSettings
+
+__all__ = ["FoundList", "ListedNode", "find_lists", "matching", "ssh_target"]
+
+
+class ListedNode(Struct, frozen=True, kw_only=True):
+    """A node with the table of the configuration that brings it in."""
+
+    settings: NodesSettings
+    place: str
+    target: Target
+
+
+class FoundList(Struct, frozen=True, kw_only=True):
+    """What one ``[[nodes]]`` table names now, or why that cannot be said."""
+
+    name: str
+    way: str
+    nodes: tuple[ListedNode, ...] = ()
+    trouble: str | None = None
+
+
+async def find_lists(config: Config) -> list[FoundList]:
+    """Ask every finder once."""
+    lists = []
+    for number, settings in enumerate(config.nodes):
+        place, way = f"nodes[{number}]", str(settings.reach.__struct_config__.tag)
+        try:
+            finder, _ = make_finder(settings, f"{place}.hosts", config.folder)
+        except Misconfigured as error:
+            lists.append(FoundList(name=place, way=way, trouble=str(error)))
+            continue
+        try:
+            targets = await finder.find()
+        except (Failed, Misconfigured) as error:
+            lists.append(FoundList(name=finder.name, way=way, trouble=str(error)))
+        else:
+            nodes = (ListedNode(settings=settings, place=finder.name, target=target) for target in targets)
+            lists.append(FoundList(name=finder.name, way=way, nodes=tuple(nodes)))
+        finally:
+            await finder.close()
+    return lists
+
+
+def matching(lists: list[FoundList], host: str) -> ListedNode | None:
+    """Find a node by its name, id or address."""
+    wanted = {host, _id_of(host)}
+    every = [node for found in lists for node in found.nodes]
+    for node in every:
+        if node.target.name in wanted or _id_of(node.target.name) in wanted:
+            return node
+    return next((node for node in every if node.target.address == host), None)
+
+
+def _id_of(name: str) -> str:
+    try:
+        return node_id_for(name)
+    except Refused:
+        return name
+
+
+async def ssh_target(config: Config, host: str) -> tuple[Target, SshSettings]:
+    """Find whom to reach over SSH: a listed node, or just any host, with the settings of the list if there is one."""
+    node = matching(await find_lists(config), host)
+    if node is not None and isinstance(node.settings.reach, SshSettings):
+        return node.target, node.settings.reach
+    usual = next(
+        (group.reach for group in config.nodes if isinstance(group.reach, SshSettings)), SshSettings()
+    )
+    return structs.replace(parse_host(host, "the command line"), place="the command line"), usual

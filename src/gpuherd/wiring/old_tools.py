@@ -1,0 +1,63 @@
+"""Doors for older tools and watched folders, put together from the configuration."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from gpuherd.api.guard import Guard
+from gpuherd.api.legacy.get_status import GetStatusApp
+from gpuherd.api.legacy.gpustat import GpustatApp
+from gpuherd.api.outfit import Door, Watch
+from gpuherd.api.server import WebServer
+from gpuherd.api.services import Services
+from gpuherd.api.settings import listen_address
+from gpuherd.collect.scrub import scrub
+from gpuherd.sources.files import FolderWatch
+from gpuherd.sources.following import Arrivals
+from gpuherd.sources.settings import FolderSettings
+from gpuherd.wiring.config import Config
+from gpuherd.wiring.settings import LegacySettings
+
+__all__ = ["folder_watch", "legacy_doors"]
+
+MAX_CONNECTIONS = 4096
+
+
+class _Watch(Struct, frozen=True):
+    name: str
+    run: Callable[[], Awaitable[None]]
+
+
+def folder_watch(settings: FolderSettings, arrivals: Arrivals, folder: Path) -> Watch:
+    """Watch a folder into which reports are dropped."""
+    located = structs.replace(settings, path=folder / settings.path.expanduser())
+    return _Watch(f"watch {located.path}", FolderWatch(located, arrivals, scrub=scrub).run)
+
+
+def legacy_doors(config: Config, services: Services, arrivals: Arrivals) -> list[Door]:
+    """Open a listener of its own for each old tool that the configuration lets in."""
+    legacy: LegacySettings = config.legacy
+    guard = Guard([*config.hub.allowed_hosts, socket.gethostname()])
+    doors: list[Door] = []
+    if legacy.gpustat is not None:
+        key = "legacy.gpustat.listen"
+        posts = GpustatApp(
+            legacy.gpustat,
+            arrivals,
+            fleet_view=services.fleet_view,
+            guard=guard,
+            scrub=scrub,
+            offline_after_seconds=config.availability.offline_after_seconds,
+        )
+        address = listen_address(legacy.gpustat.listen, key)
+        doors.append(WebServer(posts, address=address, max_connections=MAX_CONNECTIONS, key=key))
+    if legacy.get_status is not None:
+        key = "legacy.get_status.listen"
+        status = GetStatusApp(legacy.get_status, fleet_view=services.fleet_view, guard=guard)
+        address = listen_address(legacy.get_status.listen, key)
+        doors.append(WebServer(status, address=address, max_connections=MAX_CONNECTIONS, key=key))
+    return doors

@@ -1,0 +1,111 @@
+"""What the configuration adds to a hub: lists of nodes and ways to them, watched folders, doors for older tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gpuherd.agent.spec import resolve
+from gpuherd.api.hub import Hub
+from gpuherd.api.outfit import Door, Watch
+from gpuherd.api.roster import Group
+from gpuherd.api.services import Services
+from gpuherd.discovery.finding import Finder
+from gpuherd.discovery.hosts import StaticFinder, parse_host_list
+from gpuherd.fleet.names import Names
+from gpuherd.fleet.views import FleetNotice
+from gpuherd.model.errors import Misconfigured
+from gpuherd.model.targets import Target
+from gpuherd.sources.following import Arrivals, Way
+from gpuherd.sources.push import NodeLinks
+from gpuherd.wiring.aliases import read_aliases
+from gpuherd.wiring.catalog import FINDERS, WAYS
+from gpuherd.wiring.config import Config
+from gpuherd.wiring.settings import LegacySettings, NodesSettings
+from gpuherd.wiring.ways.surroundings import Surroundings
+
+__all__ = ["ConfiguredOutfit", "configured_hub", "display_names", "make_finder"]
+
+
+def configured_hub(config: Config) -> Hub:
+    """Build a hub with everything that the configuration asks for; ``Misconfigured`` if it cannot be had."""
+    return Hub(config.hub, config.availability, outfit=ConfiguredOutfit(config), names=display_names(config))
+
+
+def display_names(config: Config) -> Names:
+    """Read under which names things are shown."""
+    file = config.display.aliases_file
+    return Names(config.display, None if file is None else read_aliases(config.folder / file))
+
+
+def make_finder(group: NodesSettings, place: str, folder: Path) -> tuple[Finder, tuple[Target, ...] | None]:
+    """Make what names a group's nodes, and those nodes already if the configuration lists them itself."""
+    if group.find is None:
+        targets = parse_host_list(group.hosts, place)
+        return StaticFinder(targets, place=place), targets
+    kind = str(group.find.__struct_config__.tag)
+    return resolve(FINDERS[kind])(group.find, base=folder, way=_way_of(group)), None
+
+
+def _way_of(group: NodesSettings) -> str:
+    return str(group.reach.__struct_config__.tag)
+
+
+class ConfiguredOutfit:
+    """Builds the parts that gpuherd.toml names."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def groups(self, links: NodeLinks) -> Sequence[Group]:
+        """Make the lists of nodes that the hub asks."""
+        config = self._config
+        surroundings = Surroundings(state_dir=config.hub.state_dir, links=links, folder=config.folder)
+        groups: list[Group] = []
+        for number, settings in enumerate(config.nodes):
+            place = f"nodes[{number}]"
+            try:
+                finder, fixed = make_finder(settings, f"{place}.hosts", config.folder)
+                way: Way = resolve(WAYS[_way_of(settings)])(settings.reach, surroundings)
+            except Misconfigured as error:
+                text = str(error)
+                raise Misconfigured(text if text.startswith(place) else f"{place}: {text}") from error
+            is_taken = any(group.name == finder.name for group in groups)
+            name = f"{finder.name} by {_way_of(settings)}" if is_taken else finder.name
+            groups.append(Group(finder, way, name=name, fixed=fixed))
+        return groups
+
+    def watches(self, arrivals: Arrivals) -> Sequence[Watch]:
+        """Watch the folders into which reports are dropped."""
+        if not self._config.folders:
+            return ()
+        watch: Callable[..., Watch] = resolve("gpuherd.wiring.old_tools:folder_watch")
+        return [watch(settings, arrivals, self._config.folder) for settings in self._config.folders]
+
+    def doors(self, services: Services, arrivals: Arrivals) -> Sequence[Door]:
+        """Open the doors for older tools that are asked for."""
+        config = self._config
+        if config.legacy == LegacySettings():
+            return ()
+        doors: Callable[..., Sequence[Door]] = resolve("gpuherd.wiring.old_tools:legacy_doors")
+        return doors(config, services, arrivals)
+
+    def notices(self) -> Sequence[FleetNotice]:
+        """Tell of doors that ask for no credential."""
+        legacy = self._config.legacy
+        return [
+            FleetNotice(
+                code="open_door",
+                message=f"{what} without any login from {', '.join(settings.networks)}; close it when the "
+                f"old tool is gone (legacy.{name} in gpuherd.toml)",
+            )
+            for name, settings, what in (
+                (
+                    "gpustat",
+                    legacy.gpustat,
+                    "nodes may report, and everything may be read, by the old gpustat protocol",
+                ),
+                ("get_status", legacy.get_status, "everything may be read by the old GET /get-status"),
+            )
+            if settings is not None
+        ]
