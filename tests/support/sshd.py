@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,8 +59,11 @@ class Sshd:
         self.host_key = folder / "host_key"
         if not self.host_key.exists():
             make_key(self.host_key, comment="host")
-        self.authorized_keys = folder / "authorized_keys"
-        self.authorized_keys.touch()
+        # sshd reads it as the user who logs in, who may not enter pytest's folders.
+        self._open_folder = Path(tempfile.mkdtemp(prefix="gpuherd-sshd-"))
+        self._open_folder.chmod(0o755)
+        self.authorized_keys = self._open_folder / "authorized_keys"
+        self.authorized_keys.touch(0o644)
         self.log = folder / "sshd.log"
         self._options = {
             "Port": str(self.port),
@@ -128,6 +131,11 @@ class Sshd:
             _kill(pid)
         self.log.write_text("")
 
+    def remove(self) -> None:
+        """Stop, and take away what lies outside of the test's folder."""
+        self.stop()
+        shutil.rmtree(self._open_folder)
+
     def logins(self) -> int:
         """Count the logins so far."""
         return self.log.read_text().count("Accepted publickey")
@@ -164,10 +172,4 @@ def running_sshd(folder: Path, **options: str) -> Iterator[Sshd]:
     try:
         yield server
     finally:
-        server.stop()
-
-
-def is_port_open(port: int) -> bool:
-    """Whether somebody listens."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        server.remove()
