@@ -391,9 +391,9 @@ def test_a_hanging_command_fails_the_read() -> None:
     assert caught.value.code == "driver_hung"
 
 
-THREE = b"""index=0;uuid=GPU-0;name=T4;pci.bus_id=00000000:01:00.0;memory.used=5
-index=1;uuid=GPU-1;name=T4;pci.bus_id=00000000:02:00.0;memory.used=6
-index=2;uuid=GPU-2;name=T4;pci.bus_id=00000000:03:00.0;memory.used=7"""
+THREE = b"""index=0;uuid=GPU-0;name=T4;pci.bus_id=00000000:01:00.0;memory.total=100;memory.used=5
+index=1;uuid=GPU-1;name=T4;pci.bus_id=00000000:02:00.0;memory.total=100;memory.used=6
+index=2;uuid=GPU-2;name=T4;pci.bus_id=00000000:03:00.0;memory.total=100;memory.used=7"""
 
 
 def gone(bus: str) -> CommandFailed:
