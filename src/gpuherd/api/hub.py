@@ -21,6 +21,7 @@ from gpuherd.api.enrolling import open_enrolment
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, LinkHealth
 from gpuherd.api.keeping import Keeper
+from gpuherd.api.known_nodes import FILE_NAME
 from gpuherd.api.outfit import BareOutfit, Door, Outfit
 from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
 from gpuherd.api.rest import build_rest
@@ -139,7 +140,7 @@ class Hub:
             self._roster = Roster(
                 self.fleet,
                 self._outfit.groups(self.links),
-                file=self.settings.state_dir / "known-nodes.json",
+                file=self.settings.state_dir / FILE_NAME,
                 clock=self.clock,
                 forget=self._keeper.forget,
             )

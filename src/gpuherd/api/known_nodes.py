@@ -11,9 +11,12 @@ from msgspec import Struct
 
 from gpuherd.model.targets import NodeWay, Target
 
-__all__ = ["Arrival", "KnownNodes", "load_known", "save_known"]
+__all__ = ["FILE_NAME", "Arrival", "KnownNodes", "load_known", "save_known"]
 
 log = logging.getLogger(__name__)
+
+FILE_NAME = "known-nodes.json"
+"""Its name in the hub's state folder."""
 
 
 class Arrival(Struct, frozen=True, kw_only=True):

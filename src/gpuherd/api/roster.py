@@ -411,12 +411,8 @@ class Roster:
     async def _save(self) -> None:
         while self._unsaved:
             self._unsaved = False
-            # A list that was not looked up yet, or was taken out of the configuration for now, is kept as it was.
             known = KnownNodes(
-                groups={
-                    **self._saved.groups,
-                    **{group.name: group.targets for group in self._groups if group.fixed is None},
-                },
+                groups={group.name: group.targets for group in self._groups},
                 arrivals=tuple(arrived.arrival for arrived in self._arrivals.values()),
             )
             if known == self._saved:

@@ -99,18 +99,30 @@ def node() -> None:
 @node.command("list")
 @click.pass_context
 def list_nodes(context: click.Context) -> None:
-    """List the enrolled nodes."""
+    """List the nodes: enrolled, listed in the configuration, or come by themselves."""
+    from gpuherd.api.known_nodes import FILE_NAME, load_known
+    from gpuherd.auth.enrolment import node_id_for
+
     with contextlib.closing(_enrolment(context)) as enrolment:
         for record in enrolment.nodes():
             enrolled = datetime.fromtimestamp(record.enrolled_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
             click.echo(f"{record.id}\t{record.name}\tenrolled {enrolled}")
+    known = load_known(_load(context).hub.state_dir / FILE_NAME)
+    for name, targets in known.groups.items():
+        for target in targets:
+            click.echo(f"{node_id_for(target.name)}\t{target.name}\tlisted in {name}")
+    for arrival in known.arrivals:
+        click.echo(f"{node_id_for(arrival.name)}\t{arrival.name}\tcame by itself ({arrival.way})")
 
 
 @node.command("remove")
 @click.argument("node_id")
 @click.pass_context
 def remove_node(context: click.Context, node_id: str) -> None:
-    """Forget a node; its credential is void, and a running hub closes its link within seconds."""
+    """Forget an enrolled node; its credential is void, and a running hub closes its link within seconds.
+
+    A listed node goes when it is taken off its list; one that came by itself after a week of silence.
+    """
     with contextlib.closing(_enrolment(context)) as enrolment:
         enrolment.remove(node_id)
     click.echo(f"removed {node_id}")

@@ -51,8 +51,8 @@ def test_the_command_line_wins_and_none_does_not() -> None:
             "f.toml:4: nodes[0].reach.by: invalid value 'sssh'; known are ssh, pull, node_info, xmlrpc",
         ),
         (
-            '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh" }\n[[nodes]]\nhosts = ["b"]\n[nodes.reach]\nby = "ssh"\n'
-            'interval_seconds = "x"',
+            '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh" }\n[[nodes]]\nhosts = ["b"]\n[nodes.reach]\n'  # noqa: ISC004
+            'by = "ssh"\ninterval_seconds = "x"',
             "f.toml:8: nodes[1].reach.interval_seconds: expected `float`, got `str`",
         ),
         ('[[nodes]]\nhosts = ["a"]', "f.toml:1: nodes[0].reach: is missing"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
 import time
 from collections.abc import Callable
 
@@ -33,11 +34,11 @@ _STATUS = {"name_taken": 409, "too_many_nodes": 503}
 class _Poster:
     """A node that posts: its payload as the page reads it, and what stayed the same since its last report."""
 
-    def __init__(self, node_id: str) -> None:
-        self.node_id = node_id
+    def __init__(self) -> None:
+        self.hostname = ""
         self.steady = SteadyParts()
         self.payload = b""
-        self.heard_at = 0.0
+        self.heard_at = -math.inf
 
 
 class GpustatApp:
@@ -73,10 +74,9 @@ class GpustatApp:
             monotonic=monotonic,
         )
         self._origins = {origin.rstrip("/").lower() for origin in settings.origins}
-        self._claims = NameClaims(
-            kept_seconds=offline_after_seconds, max_names=settings.max_nodes, monotonic=monotonic
-        )
+        self._claims = NameClaims(kept_seconds=offline_after_seconds, monotonic=monotonic)
         self._posters: dict[str, _Poster] = {}
+        self._id_of_hostname: dict[str, str] = {}
         self._others: tuple[int, dict[str, bytes]] = (-1, {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,13 +134,22 @@ class GpustatApp:
             raise HttpError(_STATUS.get(error.code, 400), error.code, str(error)) from error
 
     def _take(self, post: GpustatPost, sender: str) -> None:
-        self._claims.check(post.hostname, sender)
+        if post.hostname not in self._id_of_hostname and len(self._posters) >= self._settings.max_nodes:
+            raise Refused(
+                "too_many_nodes",
+                f"{self._settings.max_nodes} nodes post already; raise legacy.gpustat.max_nodes",
+            )
         intake = self._arrivals.intake(
             post.hostname, "gpustat", interval_seconds=self._settings.interval_seconds
         )
-        self._claims.hold(post.hostname, sender)
-        poster = self._posters.setdefault(post.hostname, _Poster(intake.node_id))
-        report, doubts = poster.steady.keep(post.report), self._claims.doubts(post.hostname)
+        # By the node's id: gpu01 and GPU01 are one node.
+        self._claims.claim(intake.node_id, sender)
+        poster = self._posters.setdefault(intake.node_id, _Poster())
+        if poster.hostname != post.hostname:
+            self._id_of_hostname.pop(poster.hostname, None)
+            self._id_of_hostname[post.hostname] = intake.node_id
+            poster.hostname = post.hostname
+        report, doubts = poster.steady.keep(post.report), self._claims.doubts(intake.node_id)
         if doubts is not None:
             problems = (*report.sample.problems, doubts)
             report = structs.replace(report, sample=structs.replace(report.sample, problems=problems))
@@ -151,20 +160,23 @@ class GpustatApp:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _everything(self) -> bytes:
-        """Give every node by name: those that post here as they posted, all others in the same shape."""
+        """Give every node by name: those that post right now as they posted, all others in the same shape."""
         view = self._fleet_view()
         if self._others[0] != view.tick:
             self._forget_posters({node.id for node in view.nodes})
-            posting = {poster.node_id for poster in self._posters.values()}
             others: dict[str, bytes] = {}
             for node in view.nodes:
-                payload = None if node.id in posting else gpustat_payload(node)
+                payload = None if self._is_posting(node.id) else gpustat_payload(node)
                 if payload is not None:
                     # Two nodes may be shown under one name; ids are unique.
-                    name = node.id if node.name in others or node.name in self._posters else node.name
-                    others[name] = msgspec.json.encode(payload)
+                    is_taken = node.name in others or node.name in self._id_of_hostname
+                    others[node.id if is_taken else node.name] = msgspec.json.encode(payload)
             self._others = (view.tick, others)
-        posted = {name: poster.payload for name, poster in self._posters.items() if poster.payload}
+        posted = {
+            poster.hostname: poster.payload
+            for node_id, poster in self._posters.items()
+            if self._is_posting(node_id)
+        }
         entries = (
             msgspec.json.encode(name) + b":" + payload
             for name, payload in {**self._others[1], **posted}.items()
@@ -173,12 +185,15 @@ class GpustatApp:
 
     def _forget_posters(self, known: set[str]) -> None:
         """Forget nodes that were taken out of the herd; what posted a moment ago may not be in this view yet."""
-        recent = self._monotonic() - self._offline_after_seconds
-        self._posters = {
-            name: poster
-            for name, poster in self._posters.items()
-            if poster.node_id in known or poster.heard_at > recent
-        }
+        for node_id, poster in list(self._posters.items()):
+            if node_id not in known and not self._is_posting(node_id):
+                del self._posters[node_id]
+                self._id_of_hostname.pop(poster.hostname, None)
+                self._claims.forget(node_id)
+
+    def _is_posting(self, node_id: str) -> bool:
+        poster = self._posters.get(node_id)
+        return poster is not None and self._monotonic() - poster.heard_at <= self._offline_after_seconds
 
     def _cors(self, scope: Scope) -> Headers:
         """Let pages of other machines read: those in the networks, and those that are listed."""
