@@ -61,8 +61,10 @@ class HubLine:
                     self._take(event)
             await self._flush()
             if self._protocol.state is not OPEN and not self._messages:
-                reason = self._protocol.close_reason if self._protocol.close_rcvd is not None else ""
-                raise LineLost(clean(reason or "connection closed", 200))
+                closed = self._protocol.close_rcvd
+                raise LineLost(
+                    clean((closed.reason if closed is not None else "") or "connection closed", 200)
+                )
         return self._messages.popleft()
 
     def _take(self, frame: Frame) -> None:
