@@ -43,6 +43,9 @@ def parse_json(output: bytes) -> tuple[SlurmNode, ...]:
         nodes = nodes.get("nodes")
     if not isinstance(nodes, list):
         raise Failed("slurm: the answer has no list of nodes")
+    if answer.get("errors"):
+        # sinfo ends with status 0 and an empty list when it cannot reach the controller.
+        raise Failed("slurm: the answer names errors; is the controller (slurmctld) up?")
     return tuple(_from_json(node) for node in nodes if isinstance(node, dict))
 
 

@@ -1,0 +1,174 @@
+"""A real Consul: its catalogue and health endpoint, held questions, tokens, its end and return."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuherd.discovery.consul import ConsulFinder, finder
+from gpuherd.discovery.settings import ConsulSettings
+from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.targets import Target
+from support.consul import Consul, consul_program, running_consul
+
+PROGRAM = consul_program()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="Consul is not installed (make provision, as root)")
+OWNER = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.fixture(scope="module")
+def consul(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consul]:
+    """A Consul that denies everyone but its owner; the anonymous token may read the service ``public``."""
+    assert PROGRAM is not None
+    with running_consul(PROGRAM, tmp_path_factory.mktemp("consul"), token=OWNER) as running:
+        yield running
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    file = tmp_path / "token"
+    file.write_text(f"{OWNER}\n")
+    return file
+
+
+def _names(targets: tuple[Target, ...]) -> list[str]:
+    return [target.name for target in targets]
+
+
+def test_the_catalogue_the_health_endpoint_tags_and_whole_addresses(consul: Consul, token_file: Path) -> None:
+    passing = {"Status": "passing", "Name": "up", "ServiceID": "two"}
+    critical = {"Status": "critical", "Name": "up", "ServiceID": "two"}
+    one = {"ID": "two", "Service": "two", "Port": 7081, "Address": "127.0.2.2", "Tags": ["fast"]}
+    consul.register("gpu02", "127.0.1.2", Service=one, Check=passing)
+    consul.register(
+        "gpu01", "127.0.1.1", Service={"ID": "two", "Service": "two", "Port": 7080}, Check=critical
+    )
+
+    async def find(**settings: object) -> tuple[Target, ...]:
+        values = {"url": consul.url, "service": "two", "token_file": token_file, **settings}
+        found = ConsulFinder(ConsulSettings(**values), base=Path())  # type: ignore[arg-type]
+        try:
+            return await found.find()
+        finally:
+            await found.close()
+
+    async def run() -> None:
+        everyone = await find(use_service_port=True)
+        assert [(target.name, target.address, target.port) for target in everyone] == [
+            ("gpu01", "127.0.1.1", 7080),
+            ("gpu02", "127.0.2.2", 7081),
+        ]
+        assert _names(await find(only_healthy=True)) == ["gpu02"]
+        assert _names(await find(tag_name="fast")) == ["gpu02"]
+        assert _names(await find(service=None, url=f"{consul.url}/v1/catalog/service/two")) == [
+            "gpu01",
+            "gpu02",
+        ]
+        assert _names(await find(service=None, url=f"{consul.url}/v1/health/service/two?passing")) == [
+            "gpu02"
+        ]
+        assert _names(await find(datacenter="dc1")) == ["gpu01", "gpu02"]
+        with pytest.raises(Failed, match="No path to datacenter"):
+            await find(datacenter="elsewhere")
+        assert await find(service="absent") == ()
+
+    asyncio.run(run())
+
+
+def test_a_held_question_is_answered_at_the_change(consul: Consul, token_file: Path) -> None:
+    consul.register("gpu01", "127.0.1.1", "held")
+    settings = ConsulSettings(url=consul.url, service="held", token_file=token_file, every_seconds=60)
+
+    async def run() -> None:
+        found = ConsulFinder(settings, base=Path())
+        assert _names(await found.find()) == ["gpu01"]
+        waiting = asyncio.create_task(found.wait())
+        done, _ = await asyncio.wait({waiting}, timeout=1)
+        assert not done
+        began = time.monotonic()
+        await asyncio.to_thread(consul.register, "gpu02", "127.0.1.2", "held")
+        await asyncio.wait_for(waiting, 10)
+        assert time.monotonic() - began < 5
+        assert _names(await found.find()) == ["gpu01", "gpu02"]
+        await found.close()
+
+    asyncio.run(run())
+
+
+def test_a_question_is_held_no_longer_than_asked_for(consul: Consul, token_file: Path) -> None:
+    consul.register("gpu01", "127.0.1.1", "still")
+    settings = ConsulSettings(url=consul.url, service="still", token_file=token_file, every_seconds=2)
+
+    async def run() -> None:
+        found = ConsulFinder(settings, base=Path())
+        await found.find()
+        began = time.monotonic()
+        await found.wait()
+        assert 1.5 < time.monotonic() - began < 5
+        assert _names(await found.find()) == ["gpu01"]
+        await found.close()
+
+    asyncio.run(run())
+
+
+def test_a_token_without_rights_gets_an_empty_list_and_an_unknown_one_is_refused(
+    consul: Consul, tmp_path: Path, token_file: Path
+) -> None:
+    consul.register("gpu01", "127.0.1.1", "secret")
+    powerless = consul.call("PUT", "/v1/acl/token", {"Description": "may do nothing"})["SecretID"]
+    settings = ConsulSettings(url=consul.url, service="secret", token_file=token_file)
+
+    def renew(token: str) -> None:
+        token_file.write_text(token)  # it is read anew for each question
+
+    async def run() -> None:
+        found = ConsulFinder(settings, base=tmp_path)
+        assert _names(await found.find()) == ["gpu01"]
+        renew(powerless)
+        assert await found.find() == ()
+        renew("99999999-0000-0000-0000-000000000000")
+        with pytest.raises(Misconfigured, match=r"refuses the token \(403") as caught:
+            await found.find()
+        assert "99999999" not in str(caught.value)
+        renew(OWNER)
+        assert _names(await found.find()) == ["gpu01"]
+        await found.close()
+
+    asyncio.run(run())
+
+
+def test_a_frozen_consul_fails_within_the_deadline_and_recovers(
+    consul: Consul, token_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finder, "ANSWER_SECONDS", 1.0)
+    consul.register("gpu01", "127.0.1.1", "frozen")
+    settings = ConsulSettings(url=consul.url, service="frozen", token_file=token_file, every_seconds=1)
+
+    async def run() -> None:
+        found = ConsulFinder(settings, base=Path())
+        await found.find()
+        os.kill(consul.process.pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            await found.wait()  # the held question fails too, without an exception
+            with pytest.raises(Failed, match="no answer within 1 s"):
+                await found.find()
+            assert time.monotonic() - began < 10
+        finally:
+            os.kill(consul.process.pid, signal.SIGCONT)
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    assert _names(await found.find()) == ["gpu01"]
+                    break
+                except Failed:
+                    await found.wait()
+        await found.close()
+
+    asyncio.run(run())
