@@ -373,15 +373,6 @@ class Roster:
                 told.append(
                     FleetNotice(code="node_refused", message=f"{name} of {group.name} is left out: {reason}")
                 )
-        unproven = sum(arrived.arrival.way in _UNPROVEN for arrived in self._arrivals.values())
-        if unproven:
-            told.append(
-                FleetNotice(
-                    code="unproven",
-                    message=f"{unproven} nodes report by the old gpustat protocol, which anyone in the allowed "
-                    "networks can forge",
-                )
-            )
         return told
 
     def health(self) -> tuple[GroupHealth, ...]:

@@ -177,6 +177,6 @@ def accept_key(context: click.Context, host: str, replace: bool, yes: bool) -> N
 @command.command("node-script")
 def node_script() -> None:
     """Print the script that runs on nodes reached over SSH, to install it for a key with a forced command."""
-    from gpuherd.collect.remote import SCRIPT
+    from gpuherd.collect.remote import node_script as script
 
-    click.echo(SCRIPT, nl=False)
+    click.echo(script(), nl=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuherd.collect.remote import SCRIPT, RemoteNode
+from gpuherd.collect.remote import RemoteNode, node_script
 from gpuherd.sources.following import Way
 from gpuherd.sources.settings import SshSettings
 from gpuherd.sources.ssh.way import SshWay
@@ -16,6 +16,6 @@ def ssh_way(settings: SshSettings, surroundings: Surroundings) -> Way:
     return SshWay(
         located(settings, surroundings.folder),
         make_reader=lambda: RemoteNode(command_lines=settings.command_lines),
-        script=SCRIPT,
+        script=node_script(),
         accepted_keys_file=surroundings.state_dir / ACCEPTED_KEYS,
     )
