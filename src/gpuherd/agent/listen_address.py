@@ -27,7 +27,7 @@ class ListenAddress(Struct, frozen=True, kw_only=True):
     def parse(cls, key: str, text: str, default_port: int) -> ListenAddress:
         """Read ``0.0.0.0:8472``, ``[::]:8472``, or an address without a port; ``Misconfigured`` for anything else."""
         host, separator, port = text.rpartition(":")
-        if not separator or _is_address(text):
+        if not separator or _is_address(text.removeprefix("[").removesuffix("]")):
             host, port = text, str(default_port)
         host = host.removeprefix("[").removesuffix("]")
         host = "127.0.0.1" if host == "localhost" else host

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import os
 import re
+import secrets
 import stat
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def _read(file: Path) -> bytes:
 
 def _create(file: Path) -> None:
     """Write a new secret whole or not at all; if another process was faster, its secret stays."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:

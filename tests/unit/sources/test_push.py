@@ -59,8 +59,10 @@ class Intake:
     def __init__(self) -> None:
         self.received = 0
         self.refused: list[tuple[str, str]] = []
+        self.hellos: list[Hello] = []
 
     def open_run(self, node_id: str, hello: Hello) -> Taken:
+        self.hellos.append(hello)
         return Taken(hello.boot_id, self.received)
 
     def refuse(self, node_id: str, error: Refused) -> None:
@@ -86,7 +88,7 @@ def play(story: Callable[[NodeLinks, Intake, ManualClock], Awaitable[None]]) -> 
     asyncio.run(run())
 
 
-async def link(links: NodeLinks, node_id: str = "a") -> tuple[Pipe, asyncio.Task[None]]:
+async def link(links: NodeLinks, node_id: str = "a") -> tuple[Pipe, asyncio.Task[Notice | None]]:
     pipe = Pipe()
     pipe.inbox.put_nowait(HELLO)
     task = asyncio.create_task(links.serve(node_id, pipe))
@@ -229,5 +231,28 @@ def test_what_comes_before_a_hello_is_counted_against_its_node() -> None:
             assert isinstance(notice, Notice)
             assert notice.is_final
         assert intake.refused == [("a", "frame_malformed"), ("a", "hello_missing")]
+
+    play(story)
+
+
+def test_a_hub_that_dials_asks_for_its_pace_and_learns_why_a_link_ended() -> None:
+    async def story(links: NodeLinks, intake: Intake, clock: ManualClock) -> None:
+        pipe = Pipe()
+        pipe.inbox.put_nowait(HELLO)
+        task = asyncio.create_task(links.serve("a", pipe, interval_seconds=20.0))
+        await settle()
+        assert pipe.outbox == [Welcome(node_id="a", received_seq=0, interval_seconds=20.0)]
+        assert intake.hellos[0].interval_seconds == 20.0, "the pace from now on, not the one before"
+        links.sweep()
+        clock.advance(100)
+        links.sweep()
+        assert not task.done(), "slow is not silent"
+        clock.advance(200)
+        links.sweep()
+        ending = await task
+        assert ending is not None
+        assert ending.code == "silent"
+        pipe.inbox.put_nowait(None)
+        assert await links.serve("a", pipe) is None, "the other side is gone"
 
     play(story)
