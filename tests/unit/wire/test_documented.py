@@ -10,9 +10,10 @@ import pytest
 from gpuherd.model.columns import COLUMNS
 from gpuherd.wire.codec import MAX_FRAME_BYTES
 from gpuherd.wire.frames import SUBPROTOCOL, Ack, FactsFrame, Hello, Notice, SampleFrame, TableFrame, Welcome
+from gpuherd.wire.proof import LINK_PATH, PROOF_SECONDS, REPLACED, UNPROVEN, AgentProof, Challenge, HubProof
 
 PAGE = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
-FRAMES = (Hello, FactsFrame, TableFrame, SampleFrame, Welcome, Ack, Notice)
+FRAMES = (Hello, FactsFrame, TableFrame, SampleFrame, Welcome, Ack, Notice, Challenge, HubProof, AgentProof)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
@@ -33,3 +34,8 @@ def test_every_column_is_listed_in_order(part: str) -> None:
 def test_the_name_and_the_size_cap_are_told() -> None:
     assert SUBPROTOCOL in PAGE
     assert f"{MAX_FRAME_BYTES:,}" in PAGE
+
+
+def test_how_a_listening_agent_is_reached_is_told() -> None:
+    assert all(f"`{word}`" in PAGE for word in (LINK_PATH, UNPROVEN, REPLACED))
+    assert f"{PROOF_SECONDS:.0f} s" in PAGE
