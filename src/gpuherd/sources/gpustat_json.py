@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
@@ -133,7 +132,7 @@ def _shown_process(process: dict[Any, Any], scrub: Scrub) -> dict[str, Any]:
 def _shown_number(value: object) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if math.isfinite(value) and abs(value) < 2**53 else None
+    return value if -(2**53) < value < 2**53 else None  # false for NaN
 
 
 def _arguments(value: object) -> list[str]:

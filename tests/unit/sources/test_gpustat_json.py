@@ -102,6 +102,17 @@ def test_unknown_is_not_zero() -> None:
     assert report.facts.devices[0].memory_total_bytes is None
 
 
+def test_numbers_of_any_size_are_harmless() -> None:
+    post = read_post(
+        json.dumps(POST).encode().replace(b'"memory.used": 11848', b'"memory.used": ' + b"9" * 4000),
+        peer="192.0.2.7",
+        wall=WALL,
+        scrub=scrub,
+    )
+    assert post.report.sample.devices[0].memory_used_bytes is None
+    assert post.payload["gpus"][0]["memory.used"] is None
+
+
 def test_null_processes_make_the_gpu_unknown_but_do_not_freeze_the_old_page() -> None:
     post = with_gpu(processes=None)
     (problem,) = post.report.sample.problems
