@@ -199,7 +199,7 @@ drop_field() {
 
 nvidia_hung() {
     nvidia_stuck=$stuck
-    nvidia_at=$((up + 6 * (${deadline%%.*} + 1)))
+    nvidia_at=$((up + rest_seconds))
     block nvidia.gpus 124 "nvidia-smi did not end within $deadline s"
 }
 
@@ -313,17 +313,24 @@ nvidia_each() {
         [ "$status" -eq 0 ] && healthy="$healthy${healthy:+,}$uuid" some="$some$text"
     done
     [ -z "$healthy" ] || block nvidia.some 0 "$some"
-    whole_at=$((up + 60))
+    whole_at=$((up + rest_seconds))
 }
 
 # Slices, and drivers that do not answer the cheap query. The names of processes stay here.
 nvidia_log() {
     forget log list
     try 'plain log nvidia-smi -q -x; one list nvidia-smi -L
-        sed -e "s,<process_name>.*</process_name>,," -e "/<process_name>/,/<\/process_name>/d" "$d/log" >"$d/log.xml"
+        sed -e "s,<process_name>.*</process_name>,,
+            /<process_name>/,/<\/process_name>/ {
+                /<process_name>/ { s,<process_name>.*,,
+                    b
+                }
+                /<\/process_name>/! d
+                s,.*</process_name>,,
+            }" "$d/log" >"$d/log.xml"
         sed -n "s,.*<pid>\([0-9]*\)</pid>.*,\1,p" "$d/log" >"$d/log.pids"'
     if [ $rc -eq 124 ]; then
-        nvidia_stuck=$stuck nvidia_at=$((up + 6 * (${deadline%%.*} + 1)))
+        nvidia_stuck=$stuck nvidia_at=$((up + rest_seconds))
         block nvidia.log 124 ''
         return
     fi
@@ -336,7 +343,7 @@ nvidia_log() {
 
 amd_hung() {
     amd_stuck=$stuck
-    amd_at=$((up + 6 * (${deadline%%.*} + 1)))
+    amd_at=$((up + rest_seconds))
     block "$1" 124 "the command did not end within $deadline s"
 }
 
@@ -473,7 +480,7 @@ describe() {
             esac
             mv "$d/cmd" "$d/cmd.$p"
         done' "$fresh" "$command_lines"
-    [ $rc -ne 124 ] || details_at=$((up + 6 * (${deadline%%.*} + 1))) seen=' ' # all of them another time
+    [ $rc -ne 124 ] || details_at=$((up + rest_seconds)) seen=' ' # all of them another time
     file who 0 "$dir/who"
     text=''
     while IFS=: read -r name _ uid _; do text="$text$uid $name$nl"; done <"$dir/users"
@@ -530,6 +537,9 @@ facts() {
     slurp df
     block facts.df 0 "$text"
 }
+
+# How long a command that hung is left alone, and a lost GPU too.
+rest_seconds=$((6 * ${deadline%%.*} + 1))
 
 # Long intervals in pieces, so that the end of the link is noticed soon.
 pieces=0 first=$interval
