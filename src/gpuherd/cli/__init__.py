@@ -17,6 +17,7 @@ _COMMANDS = {
     "demo": ("gpuherd.cli.demo", "Show a simulated herd; needs no GPU."),
     "hub": ("gpuherd.cli.hub", "Run and administer the hub that everyone looks at."),
     "agent": ("gpuherd.cli.agent", "Report this machine's GPUs to a hub."),
+    "import": ("gpuherd.cli.import_", "Take over the configuration of another tool."),
     "config": ("gpuherd.cli.config", "Check the configuration or show what it can hold."),
 }
 

@@ -1,0 +1,90 @@
+"""``gpuherd import``: take over the configuration of another tool."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from gpuherd.wiring.importing import Outcome
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("gpuherd.toml"),
+    show_default=True,
+    help="The configuration to write or to add to.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be added; write nothing.")
+@click.option(
+    "--by",
+    type=click.Choice(["ssh", "node_info", "pull", "xmlrpc"]),
+    help="How the nodes of a list are reached.",
+)
+@click.option("--copy", is_flag=True, help="Copy hosts and names instead of referring to the old file.")
+@click.option(
+    "--network", "networks", multiple=True, metavar="CIDR", help="Who may post to an old tool's port."
+)
+@click.option(
+    "--group", "groups", multiple=True, metavar="NAME", help="Group of an Ansible inventory to take."
+)
+@click.option(
+    "--password-file",
+    type=click.Path(path_type=Path),
+    help="File with the password of nodes of the older HTTP tool.",
+)
+def command(
+    files: tuple[Path, ...],
+    output: Path,
+    dry_run: bool,
+    by: str | None,
+    copy: bool,
+    networks: tuple[str, ...],
+    groups: tuple[str, ...],
+    password_file: Path | None,
+) -> None:
+    """Take over what FILE… of another tool say.
+
+    Knows hosts.txt, config.ini, config.yml, fetch_stats_conf.json, Ansible inventories, run-this-on-every-node.sh,
+    index.php, aliases.csv and folders of drop files, by their content. Says what it understood and what not; ends
+    with status 1 if it understood nothing.
+    """
+    from gpuherd.wiring.importing import Wishes, take_over
+
+    wishes = Wishes(
+        by=by,  # type: ignore[arg-type]  # one of the choices
+        copy=copy,
+        networks=networks,
+        groups=groups,
+        password_file=password_file,
+    )
+    outcome = take_over(files, output, wishes, dry_run=dry_run)
+    _tell(outcome, dry_run=dry_run)
+    sys.exit(0 if outcome.understood_any else 1)
+
+
+def _tell(outcome: Outcome, *, dry_run: bool) -> None:
+    for reading in outcome.readings:
+        click.echo(f"{reading.file}: {reading.what or 'not understood'}")
+        for note in sorted(reading.notes, key=lambda note: (note.line is None, note.line or 0)):
+            place = "" if note.line is None else f"line {note.line}: "
+            click.echo(f"  {'+' if note.is_taken else '-'} {place}{note.sentence}")
+    for remark in outcome.remarks:
+        click.echo(remark)
+    if not outcome.added:
+        reason = "there is nothing to add" if outcome.understood_any else "nothing was understood"
+        click.echo(f"{outcome.output}: unchanged, {reason}")
+        return
+    if dry_run:
+        click.echo(f"{outcome.output}: would get\n")
+        click.echo("\n".join(outcome.added), nl=False)
+        return
+    click.echo(f"{outcome.output}: written; start the hub with: gpuherd hub --config {outcome.output} run")

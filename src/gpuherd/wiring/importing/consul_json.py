@@ -1,0 +1,40 @@
+"""fetch_stats_conf.json: where Consul lists the GPU hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpuherd.discovery.consul.address import service_address
+from gpuherd.discovery.settings import ConsulSettings
+from gpuherd.model.errors import Misconfigured
+from gpuherd.wiring.importing.reading import NodesEntry, Note, Reading
+from gpuherd.wiring.importing.wishes import Wishes
+
+__all__ = ["KEY", "read_consul_json"]
+
+KEY = "CONSUL_SERVICE_URI"
+
+
+def read_consul_json(content: dict[str, Any], file: Path, wishes: Wishes) -> Reading:
+    """Take the service's address; its hosts are known by their node names, as in the old tool."""
+    url = content[KEY]
+    if not isinstance(url, str):
+        raise Misconfigured(f"{file}: {KEY} must be an address in quotation marks")
+    try:
+        address = service_address(ConsulSettings(url=url))
+    except Misconfigured as error:
+        reason = str(error).removeprefix("find.url: ").removeprefix("find.service: ")
+        raise Misconfigured(f"{file}: {KEY}: {reason}") from error
+    by = wishes.by or "ssh"
+    notes = [Note(None, f"{KEY}: {address.place}; its hosts are reached by {by}, under their node names")]
+    if wishes.by is None:
+        notes.append(
+            Note(None, "the files that the old scripts fetch are not fetched; choose another way with --by")
+        )
+    notes += [Note(None, f"{key}: not needed", False) for key in content if key != KEY]
+    find = {"in": "consul", "url": address.url, "use_node_name": True}
+    entry = NodesEntry(reach={"by": by}, find=find)
+    return Reading(
+        file=str(file), what="the address of a Consul service", notes=tuple(notes), entries=(entry,)
+    )

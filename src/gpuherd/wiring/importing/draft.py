@@ -1,0 +1,172 @@
+"""gpuherd.toml as it will be: entries are added to the text that is there, each one checked before it counts."""
+
+from __future__ import annotations
+
+import asyncio
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from gpuherd.discovery.files import located
+from gpuherd.discovery.settings import AnsibleSettings, ConsulSettings, FindSettings, SlurmSettings
+from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.targets import Target
+from gpuherd.wiring.config import Config, read_config
+from gpuherd.wiring.importing.reading import DisplayEntry, Entry, FolderEntry, GpustatEntry, NodesEntry
+from gpuherd.wiring.importing.toml_text import appended, block, insert
+from gpuherd.wiring.outfit import make_finder
+
+__all__ = ["Draft"]
+
+_FILE_KINDS = {"hosts_file", "ini", "yaml", "ansible"}
+
+
+class Draft:
+    """The file as it will be. Each entry is tried on its own: one that does not fit leaves the others alone."""
+
+    def __init__(self, text: str, output: Path) -> None:
+        self.text = text
+        self.remarks: list[str] = []
+        self.added: list[str] = []
+        self._output = output
+        self._folder = output.absolute().parent
+        self._config = self._check(text)
+        self._named = {target.name.lower() for target in self._listed()}
+        self._addresses = {target.address.lower() for target in self._listed()}
+
+    def add(self, entry: Entry, origin: str) -> None:
+        """Put an entry in, or remark why not."""
+        match entry:
+            case NodesEntry():
+                self._add_nodes(entry, origin)
+            case GpustatEntry():
+                self._add_gpustat(entry, origin)
+            case FolderEntry():
+                if any(
+                    located(folder.path, self._folder) == Path(entry.path) for folder in self._config.folders
+                ):
+                    self.remarks.append(f"{entry.path}: is watched already")
+                else:
+                    self._append(entry, origin)
+            case DisplayEntry():
+                self._add_display(entry, origin)
+
+    def _add_nodes(self, entry: NodesEntry, origin: str) -> None:
+        for number, group in enumerate(self._config.nodes):
+            if group.find is not None and self._is_same(group.find, entry, origin):
+                self.remarks.append(f"{origin}: is there already (nodes[{number}])")
+                return
+        if entry.targets:
+            doubled = [
+                target.name
+                for target in entry.targets
+                if target.name.lower() in self._named or target.address.lower() in self._addresses
+            ]
+            if len(doubled) == len(entry.targets):
+                self.remarks.append(f"{origin}: all its hosts are listed already; not added twice")
+                return
+            if doubled:
+                self.remarks.append(
+                    f"{origin}: {', '.join(doubled[:10])} {'is' if len(doubled) == 1 else 'are'} listed already; "
+                    "take them out of one of the lists"
+                )
+        if self._append(entry, origin):
+            self._named |= {target.name.lower() for target in entry.targets or ()}
+            self._addresses |= {target.address.lower() for target in entry.targets or ()}
+
+    def _add_gpustat(self, entry: GpustatEntry, origin: str) -> None:
+        there = self._config.legacy.gpustat
+        if there is not None:
+            same = there.listen.rpartition(":")[2] == entry.listen.rpartition(":")[2]
+            self.remarks.append(
+                f"{origin}: legacy.gpustat is there already"
+                + (
+                    ""
+                    if same
+                    else f", but listens at {there.listen}; the nodes post to {entry.listen}: change one of them"
+                )
+            )
+        elif not entry.networks and block(entry, origin) in self.text.replace("\r\n", "\n"):
+            self.remarks.append(f"{origin}: is noted already; it still needs --network")
+        else:
+            self._append(entry, origin)
+
+    def _add_display(self, entry: DisplayEntry, origin: str) -> None:
+        display = self._tables().get("display", {})
+        there = display.get(entry.table, {}) if entry.table else display
+        same = [key for key, value in entry.values.items() if there.get(key) == value]
+        other = [key for key, value in entry.values.items() if key in there and there[key] != value]
+        name = f"display.{entry.table}" if entry.table else "display"
+        for key in other:
+            self.remarks.append(f"{origin}: {name}: {key} is set already, to something else; it stays")
+        if same:
+            self.remarks.append(
+                f"{origin}: {name}: {', '.join(same[:10])} {'is' if len(same) == 1 else 'are'} there already"
+            )
+        fresh = {key: value for key, value in entry.values.items() if key not in there}
+        if not fresh:
+            return
+        new = DisplayEntry(table=entry.table, values=fresh)
+        has_table = bool(entry.table in display if entry.table else _has_own_keys(display))
+        if not has_table:
+            self._append(new, origin)
+            return
+        text = insert(self.text, new, origin)
+        if text is None or not self._try(text, block(new, origin)):
+            self._by_hand(new, origin)
+
+    def _append(self, entry: Entry, origin: str) -> bool:
+        written = block(entry, origin)
+        if self._try(appended(self.text, written), written):
+            return True
+        self._by_hand(entry, origin)
+        return False
+
+    def _try(self, text: str, written: str) -> bool:
+        try:
+            self._config = self._check(text)
+        except Misconfigured:
+            return False
+        self.text = text
+        self.added.append(written)
+        return True
+
+    def _by_hand(self, entry: Entry, origin: str) -> None:
+        self.remarks.append(
+            f"{origin}: could not be put into {self._output}, which is laid out in another way; add this by hand:\n"
+            + block(entry, origin)
+        )
+
+    def _check(self, text: str) -> Config:
+        return read_config(text, str(self._output), folder=self._folder)
+
+    def _tables(self) -> dict[str, Any]:
+        return tomllib.loads(self.text)
+
+    def _is_same(self, there: FindSettings, entry: NodesEntry, origin: str) -> bool:
+        """Tell whether nodes are found in the same place, however they are reached."""
+        new = entry.find or {}
+        if isinstance(there, ConsulSettings):
+            return there.url == new.get("url")
+        if isinstance(there, SlurmSettings) or located(there.file, self._folder) != Path(origin):
+            return False
+        return not isinstance(there, AnsibleSettings) or list(there.groups) == new.get(
+            "groups", list(there.groups)
+        )
+
+    def _listed(self) -> list[Target]:
+        """Whom the configuration names already, as far as files on this machine tell."""
+        targets: list[Target] = []
+        for number, group in enumerate(self._config.nodes):
+            if group.find is not None and str(group.find.__struct_config__.tag) not in _FILE_KINDS:
+                continue
+            try:
+                finder, fixed = make_finder(group, f"nodes[{number}].hosts", self._folder)
+                targets += fixed if fixed is not None else asyncio.run(finder.find())
+            except (Failed, Misconfigured):
+                continue  # the hub will say so; here it only helps not to add a host twice
+        return targets
+
+
+def _has_own_keys(display: dict[str, Any]) -> bool:
+    return any(not isinstance(value, dict) for value in display.values())

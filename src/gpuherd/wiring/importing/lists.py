@@ -1,0 +1,170 @@
+"""hosts.txt, config.ini, config.yml and Ansible inventories: lists of nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpuherd.discovery.ansible.finder import parse_ansible, read_inventory
+from gpuherd.discovery.complaints import numbered_lines
+from gpuherd.discovery.hosts_file import parse_hosts
+from gpuherd.discovery.ini import read_ini
+from gpuherd.discovery.yaml_file import read_yaml
+from gpuherd.model.errors import Misconfigured
+from gpuherd.model.targets import Target
+from gpuherd.wiring.importing.reading import NodesEntry, Note, Reading
+from gpuherd.wiring.importing.wishes import ReachedBy, Wishes
+
+__all__ = ["read_ansible_hosts", "read_config_ini", "read_config_yml", "read_hosts_txt"]
+
+_RPC_GROUP = "rpcservers"
+_OWN_GROUPS = {"all", "ungrouped"}
+_HOST_KEYS = Note(
+    None,
+    "host keys must be known to gpuherd, the old tool took any: accept each with `gpuherd hub accept-key HOST`",
+)
+
+
+def read_hosts_txt(text: str, file: Path, wishes: Wishes) -> Reading:
+    """Take a list of hosts, one a line; nothing in it tells how they are reached."""
+    targets = parse_hosts(text, str(file))
+    by = wishes.by or "node_info"
+    notes = [_host_note(target) for target in targets]
+    if wishes.by is None:
+        notes.append(
+            Note(
+                None,
+                "taken for nodes that run node_info.py (port 7080); if they are others, say so with --by",
+            )
+        )
+    entry = _entry(file, "hosts_file", targets, _reach(by, wishes), wishes)
+    return Reading(file=str(file), what=f"a list of {_count(targets)}", notes=tuple(notes), entries=(entry,))
+
+
+def read_config_ini(text: str, file: Path, wishes: Wishes) -> Reading:
+    """Take a config.ini: hosts that are reached over SSH."""
+    config = read_ini(text, str(file))
+    by = wishes.by or "ssh"
+    notes = [_host_note(target) for target in config.targets]
+    if config.user is not None:
+        notes.append(Note(_line(text, "user"), f"user {config.user}: who logs in"))
+    if config.key_file is not None:
+        notes.append(Note(_line(text, "key_filename"), f"key {config.key_file}: what logs in"))
+        if not Path(config.key_file).is_file():
+            notes.append(
+                Note(_line(text, "key_filename"), f"there is no key {config.key_file} on this machine", False)
+            )
+    reach = _reach(by, wishes)
+    if by == "ssh":
+        notes.append(_HOST_KEYS)
+        if wishes.copy and config.user is not None:
+            reach["user"] = config.user
+        if wishes.copy and config.key_file is not None:
+            reach["key_files"] = [config.key_file]
+    entry = _entry(file, "ini", config.targets, reach, wishes)
+    what = f"the config.ini of the SSH monitor with {_count(config.targets)}"
+    return Reading(file=str(file), what=what, notes=tuple(notes), entries=(entry,))
+
+
+def read_config_yml(text: str, file: Path, wishes: Wishes) -> Reading:
+    """Take a config.yml: hosts that answer XML-RPC."""
+    config = read_yaml(text, str(file))
+    by = wishes.by or "xmlrpc"
+    reach = _reach(by, wishes)
+    notes = [_host_note(target) for target in config.targets]
+    is_rpc = by == "xmlrpc"
+    if config.rpc_port is not None:
+        sentence = (
+            f"rpc_port {config.rpc_port}: where the nodes answer"
+            if is_rpc
+            else "rpc_port: not needed with --by"
+        )
+        notes.append(Note(_line(text, "rpc_port"), sentence, is_rpc))
+        if is_rpc and wishes.copy:
+            reach["port"] = config.rpc_port
+    if config.rpc_timeout_seconds is not None:
+        seconds = min(max(config.rpc_timeout_seconds, 0.1), 300.0)
+        sentence = (
+            f"rpc_timeout: an answer may take {seconds:g} s"
+            if is_rpc
+            else "rpc_timeout: not needed with --by"
+        )
+        notes.append(Note(_line(text, "rpc_timeout"), sentence, is_rpc))
+        if is_rpc:
+            reach["deadline_seconds"] = seconds
+    if config.web_port is not None:
+        sentence = (
+            f"web_port {config.web_port}: the page listens where hub.listen says; set that for this port"
+        )
+        notes.append(Note(_line(text, "web_port"), sentence, False))
+    if wishes.copy and not config.targets:
+        raise Misconfigured(f"{file}: lists no hosts; there is nothing to copy")
+    entry = _entry(file, "yaml", config.targets, reach, wishes)
+    what = f"the config.yml of the XML-RPC monitor with {_count(config.targets)}"
+    return Reading(file=str(file), what=what, notes=tuple(notes), entries=(entry,))
+
+
+def read_ansible_hosts(text: str, file: Path, wishes: Wishes) -> Reading:
+    """Take groups of an Ansible inventory."""
+    there = [name for name in read_inventory(text, str(file)).groups if name not in _OWN_GROUPS]
+    groups = wishes.groups or ((_RPC_GROUP,) if _RPC_GROUP in there else tuple(there[:1]))
+    if not wishes.groups and _RPC_GROUP not in there and len(there) != 1:
+        names = ", ".join(there[:20]) or "none"
+        raise Misconfigured(
+            f"{file}: which of its groups are GPU nodes? Say it with --group; there are {names}"
+        )
+    by: ReachedBy = wishes.by or ("xmlrpc" if groups == (_RPC_GROUP,) else "ssh")
+    targets = parse_ansible(text, str(file), groups, by)
+    notes = [Note(None, f"group {name}: GPU nodes, reached by {by}") for name in groups]
+    notes += [_host_note(target) for target in targets]
+    notes += [
+        Note(None, f"group {name}: left out; take it in with --group {name} if its hosts have GPUs", False)
+        for name in there
+        if name not in groups
+    ]
+    if by == "ssh":
+        notes.append(_HOST_KEYS)
+    entry = _entry(file, "ansible", targets, _reach(by, wishes), wishes, groups=list(groups))
+    what = f"an Ansible inventory with {_count(targets)}"
+    return Reading(file=str(file), what=what, notes=tuple(notes), entries=(entry,))
+
+
+def _entry(
+    file: Path, kind: str, targets: tuple[Target, ...], reach: dict[str, Any], wishes: Wishes, **more: Any
+) -> NodesEntry:
+    if not wishes.copy:
+        return NodesEntry(reach=reach, find={"in": kind, "file": str(file), **more}, targets=targets)
+    return NodesEntry(reach=reach, hosts=tuple(_written(target) for target in targets), targets=targets)
+
+
+def _reach(by: ReachedBy, wishes: Wishes) -> dict[str, Any]:
+    reach: dict[str, Any] = {"by": by}
+    if by == "node_info" and wishes.password_file is not None:
+        reach["password_file"] = str(wishes.password_file.absolute())
+    return reach
+
+
+def _written(target: Target) -> str:
+    """Write a target as ``hosts = […]`` takes it."""
+    host = f"[{target.address}]" if ":" in target.address and target.port is not None else target.address
+    host = f"{target.user}@{host}" if target.user else host
+    host = f"{host}:{target.port}" if target.port is not None else host
+    return host if target.name == target.address else f"{target.name}={host}"
+
+
+def _host_note(target: Target) -> Note:
+    place, _, again = target.place.partition("; ")
+    line = place.rpartition(":")[2]
+    where = target.address if target.port is None else f"{target.address}, port {target.port}"
+    named = target.name if target.name == where else f"{target.name} ({where})"
+    return Note(int(line) if line.isdigit() else None, f"host {named}{f'; named {again}' if again else ''}")
+
+
+def _line(text: str, key: str) -> int | None:
+    return next(
+        (number for number, line in numbered_lines(text) if line.strip().lower().startswith(key)), None
+    )
+
+
+def _count(targets: tuple[Target, ...]) -> str:
+    return f"{len(targets)} host{'' if len(targets) == 1 else 's'}"
