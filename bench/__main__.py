@@ -1,4 +1,4 @@
-"""Run the benchmarks: ``python -m bench [P1 P2 P4 P6]``. Prints a table; writes JSON and Markdown to bench/results/."""
+"""Run the benchmarks: ``python -m bench [P1 P2 …]``. Prints a table; writes JSON and Markdown to bench/results/."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import msgspec
 from bench.agent import measure_p1
 from bench.hub import measure_p2, measure_p6
 from bench.measure import Figure
+from bench.pull import measure_pull
 from bench.viewers import measure_p4
 
 MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
@@ -22,6 +23,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P2": measure_p2,
     "P4": measure_p4,
     "P6": measure_p6,
+    "pull": measure_pull,
 }
 RESULTS = Path(__file__).parent / "results"
 

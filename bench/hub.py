@@ -11,7 +11,7 @@ from bench.measure import Figure, alternate, cpu_seconds
 from bench.nodes import Load, Sent
 from bench.servers import NODES_CPU, Server, enrol_many, playing, serving_hub, serving_noop
 
-__all__ = ["hub_load", "measure_p2", "measure_p6"]
+__all__ = ["US", "cost_of", "hub_load", "measure_p2", "measure_p6"]
 
 US = 1e6
 
@@ -24,7 +24,7 @@ class Cost(NamedTuple):
     sent: Sent
 
 
-def _cost(server: Server, load: Load, seconds: float) -> Cost:
+def cost_of(server: Server, load: Load, seconds: float) -> Cost:
     """Play a load; the reports of the time measured are those that were due, and none may be missing at the end."""
     with playing(load) as nodes:
         before, start = cpu_seconds(server.pid), time.monotonic()
@@ -45,14 +45,14 @@ def measure_p2(seconds: float = 8.0, rounds: int = 3) -> list[Figure]:
         with serving_hub(state_dir) as hub:
 
             def one_hub() -> float:
-                return _cost(hub, hub_load(hub, few), seconds).seconds_per_report
+                return cost_of(hub, hub_load(hub, few), seconds).seconds_per_report
 
             def one_echo() -> float:
-                return _cost(noop, hub_load(noop, few, is_echo=True), seconds).seconds_per_report
+                return cost_of(noop, hub_load(noop, few, is_echo=True), seconds).seconds_per_report
 
             hub_cost, echo_cost = alternate(rounds, one_hub, one_echo)
         with serving_hub(state_dir) as hub:
-            herd = _cost(hub, hub_load(hub, credentials), seconds * 2)
+            herd = cost_of(hub, hub_load(hub, credentials), seconds * 2)
     ratio = hub_cost / echo_cost
     return [
         Figure(
@@ -99,7 +99,7 @@ def measure_p6(seconds: float = 8.0) -> list[Figure]:
         with tempfile.TemporaryDirectory() as folder:
             credentials = enrol_many(Path(folder), count)
             with serving_hub(Path(folder)) as hub:
-                cost = _cost(hub, hub_load(hub, credentials), seconds).seconds_per_report * US
+                cost = cost_of(hub, hub_load(hub, credentials), seconds).seconds_per_report * US
         before = figures[-1].value if figures else None
         figures.append(
             Figure(

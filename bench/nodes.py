@@ -17,6 +17,7 @@ import struct
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
@@ -79,9 +80,10 @@ def masked(payload: bytes) -> bytes:
 
 
 class Script:
-    """The frames of one kind of node, ready to be sent by any number of them."""
+    """The frames of one kind of node, ready to be sent by any number of them; ``wrap`` makes messages of frames."""
 
-    def __init__(self, gpus: int) -> None:
+    def __init__(self, gpus: int, wrap: Callable[[bytes], bytes] = masked) -> None:
+        self._wrap = wrap
         self.facts = NodeFacts(
             host=HostFacts(
                 hostname="bench",
@@ -150,14 +152,14 @@ class Script:
             uses=tuple(UseSample(gpu_memory_bytes=chance.randrange(79 * GIB)) for _ in self.table.uses),
         )
         frame = sample_to_frame(sample, seq=FIRST_SEQ, facts_revision=1, table_revision=1)
-        return bytearray(masked(encode(frame)))
+        return bytearray(self._wrap(encode(frame)))
 
     def opening(self, boot_id: str) -> bytes:
         """Give hello, facts and table as one piece of bytes."""
         hello = Hello(boot_id=boot_id, layout=LAYOUT, time=time.time(), interval_seconds=1.0)
         facts = FactsFrame(seq=FIRST_SEQ - 2, revision=1, facts=self.facts)
         table = TableFrame(seq=FIRST_SEQ - 1, revision=1, facts_revision=1, table=self.table)
-        return masked(encode(hello)) + masked(encode(facts)) + masked(encode(table))
+        return b"".join(self._wrap(encode(frame)) for frame in (hello, facts, table))
 
 
 def connect(load: Load, credential: str) -> socket.socket:
@@ -196,10 +198,10 @@ def run(load: Load) -> Sent:
         link.setblocking(False)
         links.append(link)
     print("ready", flush=True)
-    return _Sender(load, script, links).run()
+    return Sender(load, script, links).run()
 
 
-class _Sender:
+class Sender:
     """Sends the samples of all nodes and hears their acks."""
 
     def __init__(self, load: Load, script: Script, links: list[socket.socket]) -> None:
@@ -257,7 +259,7 @@ class _Sender:
 
     def _hear(self, number: int) -> bool:
         place = self._place[number]
-        data = self._links[place].recv(65_536)
+        data = self.received(self._links[place])
         self._received += 1
         ack = data.rfind(b"\xa3seq\xce")
         if ack >= 0 and len(data) >= ack + 9:
@@ -266,6 +268,10 @@ class _Sender:
             if seq == self._seqs[place] - 1 and seq >= FIRST_SEQ:
                 self._ack_ages.append(time.monotonic() - self._sent_at[place])
         return bool(data)
+
+    def received(self, link: socket.socket) -> bytes:
+        """Take what a hub has sent; nothing if it is gone."""
+        return link.recv(65_536)
 
     def _told(self) -> Sent:
         ages = sorted(self._ack_ages) or [float("nan")]

@@ -19,7 +19,16 @@ from gpuherd.auth.secrets import NODE_CREDENTIAL_PREFIX, digest, new_secret
 from gpuherd.records.database import open_records, records_file
 from gpuherd.records.tables import node_credentials, nodes
 
-__all__ = ["HUB_CPU", "NODES_CPU", "Server", "enrol_many", "playing", "serving_hub", "serving_noop"]
+__all__ = [
+    "HUB_CPU",
+    "NODES_CPU",
+    "Server",
+    "enrol_many",
+    "playing",
+    "serving",
+    "serving_hub",
+    "serving_noop",
+]
 
 HUB_CPU, NODES_CPU = 0, min(1, os.cpu_count() or 1)
 
@@ -52,7 +61,8 @@ def enrol_many(state_dir: Path, count: int) -> list[str]:
 
 
 @contextmanager
-def _process(arguments: list[str], cpu: int) -> Iterator[Server]:
+def serving(arguments: list[str], cpu: int = HUB_CPU) -> Iterator[Server]:
+    """Run a Python program that prints its address, pinned to one core."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
         stdout=subprocess.PIPE,
@@ -78,7 +88,7 @@ def _process(arguments: list[str], cpu: int) -> Iterator[Server]:
 @contextmanager
 def serving_hub(state_dir: Path) -> Iterator[Server]:
     """Run a real hub on a state folder."""
-    with _process(
+    with serving(
         ["-m", "gpuherd", "hub", "--state-dir", str(state_dir), "run", "--listen", "127.0.0.1:0"], HUB_CPU
     ) as server:
         yield server
@@ -87,7 +97,7 @@ def serving_hub(state_dir: Path) -> Iterator[Server]:
 @contextmanager
 def serving_noop() -> Iterator[Server]:
     """Run the yardstick: the same server with an application that does nothing."""
-    with _process(["-m", "bench.noop"], HUB_CPU) as server:
+    with serving(["-m", "bench.noop"], HUB_CPU) as server:
         yield server
 
 
