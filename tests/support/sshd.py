@@ -79,6 +79,7 @@ class Sshd:
             "PrintMotd": "no",
             "LogLevel": "VERBOSE",
             "MaxStartups": "200",
+            "SetEnv": "HOME=/nonexistent",  # what this machine's root has in its .bashrc is no part of the test
             **options,
         }
         self.process: subprocess.Popen[bytes] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,14 @@ import pytest
 from gpuherd.model.targets import Target
 from support.ssh_nodes import Hub, play
 from support.sshd import Sshd, running_sshd
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, key: Path) -> Iterator[Sshd]:
+    """A server that leaves accounts their own home, with what their shells read there."""
+    with running_sshd(tmp_path_factory.mktemp("sshd"), SetEnv="NOTHING=special") as server:
+        server.authorize(key)
+        yield server
 
 
 def at(server: Sshd, user: str) -> Target:
