@@ -80,10 +80,11 @@ class _Process:
 class HubProcess(_Process):
     """``gpuherd hub run`` on a port that stays the same over restarts."""
 
-    def __init__(self, folder: Path, base_path: str = "/") -> None:
+    def __init__(self, folder: Path, base_path: str = "/", config: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         listen = f"127.0.0.1:{free_port()}"
-        self._hub = ["hub", "--state-dir", str(folder / "state")]
+        (folder / "gpuherd.toml").write_text(config)
+        self._hub = ["hub", "--config", str(folder / "gpuherd.toml"), "--state-dir", str(folder / "state")]
         super().__init__(
             f"http://{listen}{base_path}",
             [*self._hub, "run", "--listen", listen, "--base-path", base_path],
@@ -107,6 +108,13 @@ class HubProcess(_Process):
                     raise
                 time.sleep(0.2)
         return Node(self.url, joined["node_id"], joined["credential"])
+
+    def administer(self, *arguments: str) -> str:
+        """Run a command of ``gpuherd hub`` and give what it prints."""
+        done = subprocess.run(
+            [*_GPUHERD, *self._hub, *arguments], capture_output=True, text=True, timeout=60, check=True
+        )
+        return done.stdout
 
     def remove(self, name: str) -> None:
         """Remove a node the way an administrator does."""
