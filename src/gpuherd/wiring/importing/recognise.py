@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def read_file(file: Path, wishes: Wishes) -> Reading:
     text = read_text(file)
     if text.lstrip().startswith("{"):
         return _read_json(text, file, wishes)
+    if _is_own(text):
+        return _unknown(file, "this is a gpuherd.toml itself; name it with --output to add to it")
     for kind, shape in _SHAPES:
         if shape.search(text):
             reader = _READERS.get(kind)
@@ -63,6 +66,14 @@ _READERS: dict[str, Reader] = {
     "yaml": read_config_yml,
     "ansible": read_ansible_hosts,
 }
+
+
+def _is_own(text: str) -> bool:
+    try:
+        tables = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return False
+    return not {"hub", "nodes", "availability", "legacy", "display"}.isdisjoint(tables)
 
 
 def _read_json(text: str, file: Path, wishes: Wishes) -> Reading:

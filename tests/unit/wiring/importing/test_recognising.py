@@ -67,6 +67,7 @@ def test_what_is_known_but_not_taken_is_explained(tmp_path: Path, text: str, wha
         (b"# only a comment\n", "there is nothing in it"),
         (b"{", "not valid JSON"),
         (b'{"a": 1}', "JSON without CONSUL_SERVICE_URI"),
+        (b"[hub]\nlisten = '127.0.0.1:1'\n", "this is a gpuherd.toml itself"),
         (b"Dear all,\nthis is a letter about GPUs.\nYours\n", "none of the files that gpuherd knows"),
     ],
 )
@@ -129,6 +130,36 @@ def test_names_that_try_to_harm_are_cleaned(tmp_path: Path) -> None:
     reading = read_file(file, NOTHING_SAID)
     assert "\x1b" not in str(reading)
     assert reading.entries[1].values == {"gpu1": "a\ufffd\ufffd[31m"}  # type: ignore[union-attr]
+
+
+_WORDS = [
+    "[common]",
+    "hosts",
+    "=",
+    ":",
+    "SERVER=",
+    "$HOSTS = array(",
+    "'a' => 'b'",
+    ")",
+    "{",
+    "}",
+    "[g]",
+    "a,b",
+    "\n",
+    " ",
+    "x",
+]
+
+
+@given(
+    st.binary(max_size=200)
+    | st.lists(st.sampled_from(_WORDS), max_size=40).map(lambda words: "".join(words).encode())
+)
+def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    file = tmp_path_factory.getbasetemp() / "any"
+    file.write_bytes(content)
+    complaint = complaint_of(lambda: read_file(file, NOTHING_SAID))
+    assert complaint is None or str(file) in complaint
 
 
 @given(st.text(max_size=100))
