@@ -41,8 +41,8 @@ class TinyReader:
     def __init__(self) -> None:
         self.is_closed = False
 
-    def read(self, round: Round) -> Report:  # noqa: A002
-        text = round.blocks["hello"].content.decode()
+    def read(self, round_: Round, /) -> Report:
+        text = round_.blocks["hello"].content.decode()
         return Report(facts=NodeFacts(host=HostFacts(hostname=text)), sample=Sample(time=0.0))
 
     def close(self) -> None:

@@ -76,7 +76,10 @@ def test_a_frozen_link_is_found_within_three_keepalive_times(tmp_path: Path, key
         play(story())
 
 
-def test_a_link_that_lives_but_brings_no_rounds(tmp_path: Path, server: Sshd, key: Path) -> None:
+def test_a_link_that_lives_but_brings_no_rounds(
+    tmp_path: Path, server: Sshd, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuherd.sources.ssh.way.HANGING_COMMANDS", 1)
     script = TINY_SCRIPT.replace(b'sleep "$4"', b'[ $n = 2 ] && sleep 12; sleep "$4"')
 
     async def story() -> None:
@@ -362,8 +365,8 @@ def test_a_fault_of_ours_about_one_node_is_its_own_trouble(
     tmp_path: Path, server: Sshd, key: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:
-        def read(self, round: Round) -> Report:  # noqa: A002
-            raise KeyError(round.number)
+        def read(self, round_: Round, /) -> Report:
+            raise KeyError(round_.number)
 
         def close(self) -> None: ...
 

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class RoundReader(Protocol):
     """Makes one node's rounds into reports; made anew for each channel."""
 
-    def read(self, round: Round) -> Report:  # noqa: A002 - the wire's own word for it
+    def read(self, round_: Round, /) -> Report:
         """Give the report of a round. ``Refused`` if it cannot be understood."""
 
     def close(self) -> None:

@@ -30,6 +30,8 @@ __all__ = ["RoundReader", "SshWay"]
 
 KILL_SECONDS = 2.0
 """How long after its deadline the node gives a command before it is killed."""
+HANGING_COMMANDS = 4
+"""How many commands of one round may hang before that many are left alone: GPUs, processes, facts, disks."""
 WINDOW_BYTES = 256 * 1024
 """What a node may send ahead: rounds of a few KiB never wait for it, a flood does."""
 
@@ -69,9 +71,9 @@ class SshWay:
 
     @property
     def patience_seconds(self) -> float:
-        """How long a link may bring no whole round: three intervals, or two commands that each hang and are killed."""
+        """How long a link that lives may bring no whole round: three intervals, or commands that hang and are killed."""
         settings = self._settings
-        hanging = 2 * (settings.command_deadline_seconds + KILL_SECONDS)
+        hanging = HANGING_COMMANDS * (settings.command_deadline_seconds + KILL_SECONDS)
         return max(3 * settings.interval_seconds, settings.interval_seconds + hanging)
 
     async def follow(self, target: Target, intake: NodeIntake) -> None:
