@@ -44,7 +44,7 @@ case $command_lines in full | program | none) ;; *) refuse 'command lines are fu
 timeout -k 1 5 true 2>/dev/null || refuse 'there is no timeout command with -k: install coreutils'
 
 exec 2>/dev/null
-ulimit -f 8192 # no command fills memory or disk with its output
+ulimit -f 4096 # no command fills memory or disk with its output
 
 # Where commands leave their output; in memory if possible. What is left of a session that was killed goes.
 dir='' stuck_before=''
@@ -131,11 +131,13 @@ forget() {
     done
 }
 
+# slurp NAME: a command's output as text; 16 GPUs are 5 KB, more than 256 KiB is nonsense.
 slurp() {
-    text='' count=0
-    while [ $count -lt 1024 ] && { IFS= read -r line || [ -n "$line" ]; }; do
-        text="$text$line$nl" count=$((count + 1))
+    text=''
+    while [ ${#text} -lt 262144 ] && { IFS= read -r line || [ -n "$line" ]; }; do
+        text="$text$line$nl"
     done <"$dir/$1"
+    [ ${#text} -lt 262144 ] || text=''
 }
 
 # block NAME STATUS CONTENT; flush prints what has gathered, so that a round is few packets.
@@ -146,10 +148,10 @@ flush() {
     printf '%s' "$out" || exit 141
     out=''
 }
-# file NAME STATUS FILE: a block as it lies on disk.
+# file NAME STATUS FILE: a block as it lies on disk; of a failure only the first words.
 file() {
     flush
-    cat "$3" || exit 141
+    if [ "$2" -eq 0 ]; then cat "$3"; else head -c 4096 "$3"; fi || exit 141
     out="${mark}block $1 $2$nl"
 }
 
@@ -163,8 +165,9 @@ add_pid() {
 }
 
 choose_fields() {
-    known=' '
-    while IFS='"' read -r before first _ second _; do
+    known=' ' count=0
+    while [ $count -lt 4096 ] && IFS='"' read -r before first _ second _; do
+        count=$((count + 1))
         [ -n "$before" ] || known="$known$first $second "
     done <"$dir/help"
     fields=''
