@@ -16,6 +16,7 @@ from bench.agent import measure_p1
 from bench.hub import measure_p2, measure_p6
 from bench.measure import Figure
 from bench.pull import measure_pull
+from bench.ssh import measure_ssh
 from bench.viewers import measure_p4
 
 MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
@@ -24,6 +25,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P4": measure_p4,
     "P6": measure_p6,
     "pull": measure_pull,
+    "ssh": measure_ssh,
 }
 RESULTS = Path(__file__).parent / "results"
 
