@@ -231,7 +231,7 @@ def test_one_bad_of_fifty(kind: str) -> None:
             targets = [target(port, f"gpu{number:02}", f"127.0.9.{number}") for number in range(1, 51)]
             began = time.monotonic()
             broken, *good = await stack.enter_async_context(following(asking, *targets))
-            await until(lambda: all(len(one.intake.reports) >= 3 for one in good), "three reports of each")
+            await until(lambda: all(len(one.intake.reports) >= 2 for one in good), "two reports of each")
             took = time.monotonic() - began
             await until(lambda: bool(broken.failures), "a reason")
         assert broken.codes <= codes
@@ -239,7 +239,7 @@ def test_one_bad_of_fifty(kind: str) -> None:
         assert all("gpu01" in str(f) or "127.0.9.1" in str(f) for f in broken.failures)
         assert all(str(failure).isprintable() for failure in broken.failures)
         assert [one.target.name for one in good if one.failures] == []
-        assert took < 3 * 0.5 + 2.0, "the others were late"
+        assert took < 2 * 0.5 + 2.0, "the others were late"
 
     asyncio.run(run())
 
