@@ -1,0 +1,234 @@
+"""The commands of the migration guides, run on sample installations of the older tools."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.hub_process import ask
+from support.old_tools import dropping, node_info_node, posting, rpc_node, write_nvidia_smi
+from support.running import eventually, free_port
+from support.sshd import make_key, need_sshd, running_sshd
+
+ROOT = Path(__file__).parents[3]
+GUIDES = ROOT / "docs" / "migrate"
+_BLOCK = re.compile(r"^```sh( background)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+STOP_SECONDS = 15
+
+
+class Installation:
+    """A folder with an older tool's files, and where the guide's example addresses lead on this machine."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        self.stack = stack
+        self.hub_port = free_port()
+        self.replaced: dict[str, str] = {
+            "127.0.0.1:8470": f"127.0.0.1:{self.hub_port}",
+            "192.168.0.0/24": "127.0.0.0/8",
+            "0.0.0.0:": "127.0.0.1:",
+        }
+        # What a site would have at /etc/gpuherd and /var/lib/gpuherd must stay within the test.
+        self.write(
+            "gpuherd.toml",
+            f'[hub]\nlisten = "127.0.0.1:{self.hub_port}"\nstate_dir = "{folder / "state"}"\n',
+        )
+
+    def write(self, name: str, text: str) -> None:
+        file = self.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def port(self, written: str) -> int:
+        """Give a free port that stands for one of the guide's."""
+        taken = free_port()
+        self.replaced[written] = written.replace(written.rpartition(":")[2], str(taken))
+        return taken
+
+    def translate(self, commands: str) -> str:
+        for written, meant in self.replaced.items():
+            commands = commands.replace(written, meant)
+        return commands
+
+    def follow(self, guide: str) -> None:
+        """Run every command of a guide, in its order."""
+        blocks = _BLOCK.findall((GUIDES / guide).read_text(encoding="utf-8"))
+        assert blocks, "a guide without commands"
+        for is_background, commands in blocks:
+            if is_background:
+                self.stack.enter_context(self._in_background(self.translate(commands)))
+                eventually(self.is_up, bool)
+            else:
+                self._run(self.translate(commands))
+
+    def is_up(self) -> bool:
+        try:
+            ask(f"http://127.0.0.1:{self.hub_port}/api/v1/health")
+        except (urllib.error.URLError, ConnectionError):
+            return False
+        return True
+
+    def nodes(self) -> dict[str, Any]:
+        fleet = ask(f"http://127.0.0.1:{self.hub_port}/api/v1/fleet")
+        return {node["id"]: node for node in fleet["nodes"]}
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        return {**os.environ, "PATH": path, "HOME": str(self.folder), "NO_PROXY": "127.0.0.1"}
+
+    def _run(self, commands: str) -> None:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=self.folder,
+            env=self._environment,
+            input="y\n",  # a person compares the host key and says yes
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
+
+    @contextmanager
+    def _in_background(self, commands: str) -> Iterator[None]:
+        with (self.folder / f"background-{time.monotonic()}.log").open("wb") as log:
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {commands}"],
+                cwd=self.folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(STOP_SECONDS)
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    with ExitStack() as stack:
+        yield Installation(tmp_path, stack)
+
+
+def _live(*names: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda nodes: all(nodes.get(name, {}).get("state") == "live" for name in names)
+
+
+def _agents(nodes: dict[str, Any], way: str = "push") -> list[Any]:
+    return [node for node in nodes.values() if node["way"] == way and node["state"] == "live"]
+
+
+def test_push(installation: Installation) -> None:
+    door = installation.port("127.0.0.1:3000")
+    installation.write(
+        "run-this-on-every-node.sh",
+        f'#!/bin/bash\nSERVER="127.0.0.1:{door}/"\nwhile true\ndo\n'
+        '    curl -s -X POST -H "Content-Type: application/json" -d "$(gpustat --json)" "$SERVER"\n'
+        "    sleep 1\ndone\n",
+    )
+    installation.stack.enter_context(posting(door, "node-0"))
+    installation.follow("push.md")
+    nodes = eventually(installation.nodes, lambda n: _live("node-0")(n) and bool(_agents(n)))
+    assert nodes["node-0"]["way"] == "gpustat"
+    assert nodes["node-0"]["devices"][0]["processes"][0]["user"] == "pusher"
+
+
+def test_pull(installation: Installation) -> None:
+    port = installation.stack.enter_context(node_info_node("node-1"))
+    installation.port("127.0.0.1:7070")
+    installation.replaced["0.0.0.0:7070"] = installation.replaced["127.0.0.1:7070"]
+    installation.replaced["0.0.0.0:8472"] = f"127.0.0.1:{free_port()}"
+    installation.replaced["0.0.0.0:7090"] = f"127.0.0.1:{free_port()}"
+    installation.replaced = dict(sorted(installation.replaced.items(), key=lambda pair: -len(pair[0])))
+    installation.replaced["192.168.0.1"] = "127.0.0.1"
+    installation.write("hosts.txt", f"127.0.0.1:{port}\n")
+    installation.follow("pull.md")
+    nodes = eventually(installation.nodes, _live("127.0.0.1"))
+    assert nodes["127.0.0.1"]["name"] == "node-1 (127.0.0.1)"
+    assert nodes["127.0.0.1"]["devices"][0]["processes"][0]["user"] == "puller"
+
+
+def test_ssh_static(installation: Installation) -> None:
+    need_sshd()
+    folder, stack = installation.folder, installation.stack
+    worker = stack.enter_context(subprocess.Popen(["sleep", "1000"]))
+    stack.callback(worker.kill)
+    write_nvidia_smi(folder / "bin", worker.pid)
+    sshd = stack.enter_context(
+        running_sshd(folder / "sshd", SetEnv=f"PATH={folder / 'bin'}:{os.environ['PATH']}")
+    )
+    key = make_key(folder / "id_ed25519")
+    sshd.authorize(key)
+    installation.replaced["host1.domain.tld"] = f"127.0.0.1:{sshd.port}"
+    installation.write(
+        "config.ini", f"[common]\nuser = root\nhosts = 127.0.0.1:{sshd.port}\nkey_filename=id_ed25519\n"
+    )
+    installation.follow("ssh-static.md")
+    nodes = eventually(installation.nodes, _live("127.0.0.1"))
+    assert nodes["127.0.0.1"]["devices"][0]["processes"][0]["user"] == "root"
+    assert (folder / "gpuherd-node").read_text().startswith("#!/bin/sh")
+
+
+def test_lip6(installation: Installation) -> None:
+    data = installation.folder / "data"
+    data.mkdir()
+    installation.stack.enter_context(dropping(data, "gputest001-pa4"))
+    installation.write(
+        "index.php",
+        "<?php\n$HOSTS = array('gputest001-pa4' => 'Paris 1');\n"
+        "$SHORT_GPU_NAMES = array('GeForce GTX 1080 Ti' => '1080Ti');\n?>\n",
+    )
+    installation.write("aliases.csv", "dropper,drop,person # the same\n")
+    installation.write(
+        "fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "http://127.0.0.1:8500/v1/catalog/service/gpu"}'
+    )
+    installation.follow("lip6.md")
+    nodes = eventually(installation.nodes, lambda n: _live("gputest001-pa4")(n) and bool(_agents(n)))
+    node = nodes["gputest001-pa4"]
+    assert (node["name"], node["way"]) == ("Paris 1", "file")
+    assert node["devices"][0]["short_name"] == "1080Ti"
+    assert node["devices"][0]["processes"][0]["user"] == "person"
+
+
+def test_rpc(installation: Installation) -> None:
+    port = installation.stack.enter_context(rpc_node())
+    installation.write(
+        "config.yml",
+        "# Config for GPU monitor\nweb_port: 8042\n"
+        f"rpc_port: {port}\nrpc_timeout: 2\nhosts:\n  - localhost\n",
+    )
+    installation.write(
+        "ansible-install/hosts",
+        "[webserver]\nserver ansible_host=127.0.0.1 ansible_user=me ansible_remote_tmp=/tmp/.ansible/tmp\n\n"
+        "[rpcservers]\nhost1 ansible_host=127.0.0.1 ansible_user=me ansible_remote_tmp=/tmp/.ansible/tmp\n",
+    )
+    installation.replaced["host1"] = "localhost"
+    installation.follow("rpc.md")
+    nodes = eventually(installation.nodes, lambda n: _live("localhost")(n) and bool(_agents(n)))
+    assert nodes["localhost"]["devices"][0]["processes"][0]["user"] == "caller"
+
+
+def test_every_guide_is_tested() -> None:
+    tested = {name.removeprefix("test_").replace("_", "-") for name in globals() if name.startswith("test_")}
+    assert {guide.stem for guide in GUIDES.glob("*.md")} - {"README"} <= tested
