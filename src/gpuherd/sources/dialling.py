@@ -33,6 +33,7 @@ from gpuherd.sources.following import ContactFailed
 __all__ = ["Place", "Resolver", "connect_failure", "new_session", "verifying_context"]
 
 RESOLVING_THREADS = 4
+RESOLVE_SECONDS = 8.0
 _EXPIRED, _NOT_YET_VALID, _WRONG_NAME, _WRONG_ADDRESS = 10, 9, 62, 64
 _UNKNOWN_AUTHORITY = (18, 19, 20, 21)
 
@@ -66,10 +67,15 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Give the addresses of a name; ``OSError`` if there are none."""
-        found = await asyncio.get_running_loop().run_in_executor(
+        """Give the addresses of a name; ``OSError`` if there are none, or no answer."""
+        looking = asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
         )
+        try:
+            async with asyncio.timeout(RESOLVE_SECONDS):
+                found = await looking
+        except TimeoutError as error:
+            raise socket.gaierror(socket.EAI_AGAIN, "the name server does not answer") from error
         return [
             ResolveResult(
                 hostname=host,

@@ -157,7 +157,8 @@ class PullWay:
                     place.url(LINK_PATH),
                     protocols=(SUBPROTOCOL,),
                     heartbeat=2 * self._settings.keepalive_seconds,  # and half of it again for the answer
-                    max_msg_size=MAX_FRAME_BYTES,
+                    max_msg_size=MAX_FRAME_BYTES
+                    + 1024,  # a little over the cap gets the answer of every such frame
                     timeout=ClientWSTimeout(ws_close=CLOSE_SECONDS),
                     ssl=True if self._tls is None else self._tls,
                 )
@@ -220,6 +221,8 @@ class PullWay:
         """Say why a link that was proven is over."""
         if ending is not None and ending.code == "replaced":
             raise place.failure("replaced", "the same node has connected another way", needs_person=True)
+        if ending is not None and ending.code == "frame_too_large":
+            raise place.failure("too_large", ending.message)
         if ending is not None and ending.is_final:
             raise place.failure("garbled", f"the hub closed the link: {ending.message}")
         if ending is not None:
