@@ -131,13 +131,13 @@ forget() {
     done
 }
 
-# slurp NAME: a command's output as text; 16 GPUs are 5 KB, more than 256 KiB is nonsense.
+# slurp NAME: a command's output as text. 16 GPUs are 5 KB, 1,000 processes 60 KB; what is longer counts as failed.
 slurp() {
     text=''
-    while [ ${#text} -lt 262144 ] && { IFS= read -r line || [ -n "$line" ]; }; do
+    while [ ${#text} -lt 131072 ] && { IFS= read -r line || [ -n "$line" ]; }; do
         text="$text$line$nl"
     done <"$dir/$1"
-    [ ${#text} -lt 262144 ] || text=''
+    [ ${#text} -lt 131072 ] || text='too long' status=27
 }
 
 # block NAME STATUS CONTENT; flush prints what has gathered, so that a round is few packets.

@@ -18,13 +18,13 @@ __all__ = ["parse_cards"]
 
 Card = Mapping[str, Any]
 
-_NUMBER = re.compile(r"\(?(\d{1,20}(?:\.\d{1,20})?)\s*(?:[Mm][Hh]z)?\)?")
+_NUMBER = re.compile(r"\(?(\d{1,20}(?:\.\d{1,20})?)\s*(?:[Mm][Hh]z)?\)?", re.ASCII)
 _NAMES = ("Card Series", "Card series", "Device Name", "Card Model", "Card model")
 _UTILIZATION = ("GPU use (%)",)
 _MEMORY_ACTIVITY = ("GPU Memory Read/Write Activity (%)", "GPU memory use (%)")
 _TEMPERATURE = ("Temperature (Sensor edge) (C)", "Temperature (Sensor junction) (C)")
 _POWER = ("Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)")
-_PROCESS = re.compile(r"PID(\d{1,9})")
+_PROCESS = re.compile(r"PID(\d{1,9})", re.ASCII)
 
 
 def parse_cards(content: bytes) -> GpuReading:
