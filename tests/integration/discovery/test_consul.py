@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,25 +14,13 @@ from gpuherd.discovery.consul import ConsulFinder, finder
 from gpuherd.discovery.settings import ConsulSettings
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.targets import Target
-from support.consul import Consul, consul_program, running_consul
-
-PROGRAM = consul_program()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="Consul is not installed (make provision, as root)")
-OWNER = "11111111-2222-3333-4444-555555555555"
-
-
-@pytest.fixture(scope="module")
-def consul(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consul]:
-    """A Consul that denies everyone but its owner; the anonymous token may read the service ``public``."""
-    assert PROGRAM is not None
-    with running_consul(PROGRAM, tmp_path_factory.mktemp("consul"), token=OWNER) as running:
-        yield running
+from support.consul import Consul
 
 
 @pytest.fixture
-def token_file(tmp_path: Path) -> Path:
+def token_file(tmp_path: Path, consul: Consul) -> Path:
     file = tmp_path / "token"
-    file.write_text(f"{OWNER}\n")
+    file.write_text(f"{consul.token}\n")
     return file
 
 
@@ -136,7 +123,7 @@ def test_a_token_without_rights_gets_an_empty_list_and_an_unknown_one_is_refused
         with pytest.raises(Misconfigured, match=r"refuses the token \(403") as caught:
             await found.find()
         assert "99999999" not in str(caught.value)
-        renew(OWNER)
+        renew(str(consul.token))
         assert _names(await found.find()) == ["gpu01"]
         await found.close()
 
