@@ -223,7 +223,7 @@ def test_one_bad_of_fifty(kind: str) -> None:
     bad, codes = BAD[kind]
 
     async def run() -> None:
-        asking = way(interval_seconds=0.5, deadline_seconds=0.4)
+        asking = way(interval_seconds=0.5, deadline_seconds=1.0)
         async with contextlib.AsyncExitStack() as stack:
             port = await stack.enter_async_context(serving(bad, "127.0.9.1"))
             for number in range(2, 51):
@@ -239,7 +239,7 @@ def test_one_bad_of_fifty(kind: str) -> None:
         assert all("gpu01" in str(f) or "127.0.9.1" in str(f) for f in broken.failures)
         assert all(str(failure).isprintable() for failure in broken.failures)
         assert [one.target.name for one in good if one.failures] == []
-        assert took < 2 * 0.5 + 2.0, "the others were late"
+        assert took < 5.0, "the others were late"
 
     asyncio.run(run())
 
