@@ -19,6 +19,7 @@ _COMMANDS = {
     "agent": ("gpuherd.cli.agent", "Report this machine's GPUs to a hub."),
     "import": ("gpuherd.cli.import_", "Take over the configuration of another tool."),
     "config": ("gpuherd.cli.config", "Check the configuration or show what it can hold."),
+    "doctor": ("gpuherd.cli.doctor", "Find out what is wrong, and how to mend it."),
 }
 
 

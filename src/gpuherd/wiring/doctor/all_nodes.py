@@ -1,0 +1,97 @@
+"""Every listed node, tried side by side; one line for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from gpuherd.auth.enrolment import node_id_for
+from gpuherd.model.errors import Refused
+from gpuherd.wiring.config import Config
+from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode, NoHub
+from gpuherd.wiring.doctor.hub_word import HubWord
+from gpuherd.wiring.doctor.steps import Journal, Step, broken
+from gpuherd.wiring.doctor.walk import Walk, way_of
+from gpuherd.wiring.lookup import ListedNode
+
+__all__ = ["summed_up", "try_all"]
+
+AT_ONCE = 16
+DEADLINE_SECONDS = 15.0
+
+
+async def try_all(
+    config: Config, nodes: Sequence[ListedNode], journal: Journal, health: HubHealth | None
+) -> None:
+    """Try each; lines are told as they are known and kept in the order of the lists."""
+    gate = asyncio.Semaphore(AT_ONCE)
+    api = HubApi(config.hub)
+
+    async def try_one(node: ListedNode) -> Step:
+        async with gate:
+            return await _try(config, node, api, health)
+
+    tasks = [asyncio.create_task(try_one(node)) for node in nodes]
+    try:
+        for task in tasks:
+            journal.take(await task)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _try(config: Config, node: ListedNode, api: HubApi, health: HubHealth | None) -> Step:
+    journal = Journal()
+    name = node.target.name
+    try:
+        node_id = node_id_for(name)
+        linked = await _linked(node, node_id, api) if health is not None else None
+        if linked is not None and health is not None:
+            HubWord(api, health, linked, journal).reading()
+        else:
+            walk = Walk(
+                config,
+                node.target,
+                node.settings.reach,
+                journal,
+                deadline_seconds=DEADLINE_SECONDS,
+                is_thorough=False,
+            )
+            await walk.run()
+    except Refused as refusal:
+        journal.failed("listed", "no name for a node", f"{name}: {refusal}")
+    return summed_up(name, journal.steps)
+
+
+async def _linked(node: ListedNode, node_id: str, api: HubApi) -> HubNode | None:
+    """Give the hub's word on a listening agent that it talks to now; dialling that would take the link over."""
+    if way_of(node.settings.reach) != "pull":
+        return None
+    try:
+        known = await api.node(node_id)
+    except NoHub:
+        return None
+    return known if known is not None and known.state == "live" else None
+
+
+def summed_up(name: str, steps: Sequence[Step]) -> Step:
+    """Make one line of a node's steps: the first broken one, else what was read at last."""
+    seconds = round(sum(step.seconds or 0.0 for step in steps), 3)
+    failed = broken(steps)
+    if failed:
+        first = failed[0]
+        return Step(
+            name="node",
+            state="failed",
+            seconds=seconds,
+            fact=f"{name}: {first.name}: {first.fact}",
+            remedy=_named(name, first.remedy or first.fact),
+        )
+    told = [step.fact for step in steps if step.state == "ok" and step.fact]
+    return Step(name="node", state="ok", seconds=seconds, fact=f"{name}: {told[-1] if told else 'good'}")
+
+
+def _named(name: str, sentence: str) -> str:
+    """Put the node's name before a sentence that does not begin with it."""
+    return sentence if sentence.startswith(name) else f"{name}: {sentence}"

@@ -1,0 +1,41 @@
+"""What ``gpuherd doctor`` does, from reading the configuration on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpuherd.agent.spec import resolve
+from gpuherd.model.errors import Misconfigured
+from gpuherd.wiring.config import default_config_files, load
+from gpuherd.wiring.doctor.everything import Examination
+from gpuherd.wiring.doctor.steps import Journal
+
+__all__ = ["examine"]
+
+
+async def examine(
+    host: str | None,
+    journal: Journal,
+    *,
+    config_file: Path | None = None,
+    state_dir: Path | None = None,
+    hub_url: str | None = None,
+) -> None:
+    """Examine one node, or everything that this machine's configuration speaks of."""
+    overrides: dict[str, dict[str, Any]] = {
+        "hub": {"state_dir": None if state_dir is None else str(state_dir)},
+        "agent": {"hub_url": hub_url},
+    }
+    try:
+        config = load(config_file, overrides)
+    except Misconfigured as error:
+        journal.failed("configuration", "cannot be used", str(error))
+        return
+    if host is not None:
+        # Imported here: on a node there is no need, and no package, to reach others.
+        await resolve("gpuherd.wiring.doctor.one_host:HostExamination")(config, host, journal).run()
+        return
+    file = config_file or next((place for place in default_config_files() if place.is_file()), None)
+    journal.ok("configuration", str(file) if file is not None else "no file; the defaults are good")
+    await Examination(config, journal, given_state_dir=state_dir).run()

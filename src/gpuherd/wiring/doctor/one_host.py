@@ -1,0 +1,233 @@
+"""``gpuherd doctor HOST``: find out how a node comes in, then walk that way."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from gpuherd.auth.enrolment import node_id_for
+from gpuherd.discovery.hosts import parse_host
+from gpuherd.model.errors import Failed, Misconfigured, Refused
+from gpuherd.sources.settings import SshSettings
+from gpuherd.wiring.config import Config
+from gpuherd.wiring.doctor.folders import FoundDrop, SeenFolder, judge_drop, look_into
+from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode, NoHub
+from gpuherd.wiring.doctor.hub_word import HubWord, trouble_of
+from gpuherd.wiring.doctor.lists import ask_lists, looked_in, resembling
+from gpuherd.wiring.doctor.steps import Journal, is_well
+from gpuherd.wiring.doctor.walk import Walk, way_of
+from gpuherd.wiring.doctor.wording import age
+from gpuherd.wiring.lookup import FoundList, ListedNode, matching
+
+__all__ = ["HostExamination"]
+
+
+class HostExamination:
+    """Looks for one node everywhere and examines it."""
+
+    def __init__(self, config: Config, host: str, journal: Journal) -> None:
+        self._config = config
+        self._host = host
+        self._journal = journal
+        self._api = HubApi(config.hub)
+        self._health: HubHealth | None = None
+        self._no_hub = ""
+        self._folders: list[SeenFolder] = []
+
+    async def run(self) -> None:
+        """Examine it."""
+        try:
+            self._health = await self._api.health()
+        except NoHub as error:
+            self._no_hub = str(error)
+        try:
+            lists = await ask_lists(self._config)
+        except Failed as error:
+            self._journal.failed("listed", "no answer", str(error))
+            return
+        node = matching(lists, self._host)
+        if node is not None:
+            await self._listed(node)
+            return
+        known = await self._known_to_hub()
+        drop = await self._dropped()
+        if known is not None:
+            await self._arrived(known, drop)
+        elif drop is not None:
+            self._journal.ok("listed", "in no list; its files are dropped into a folder")
+            await judge_drop(self._journal, drop)
+            self._tell_no_hub()
+        else:
+            await self._unlisted(lists)
+
+    # -- listed nodes ----------------------------------------------------------------------------------------------
+
+    async def _listed(self, node: ListedNode) -> None:
+        way = way_of(node.settings.reach)
+        where = node.target.place or node.place
+        refusal = self._left_out(node)
+        if refusal is None:
+            self._journal.ok("listed", f"{where}, by {way}")
+        else:
+            self._journal.failed(
+                "listed",
+                f"{where}, but left out",
+                f"{node.target.name} of {node.place} is left out by the hub: {refusal}",
+            )
+        node_id = node_id_for(node.target.name)
+        if way == "pull" and await self._is_linked(node_id):
+            return
+        self._tell_user(way)
+        await Walk(self._config, node.target, node.settings.reach, self._journal).run()
+        await self._hubs_view(node_id, node.target.name)
+
+    def _left_out(self, node: ListedNode) -> str | None:
+        lists = () if self._health is None else self._health.lists
+        return next(
+            (found.refused[node.target.name] for found in lists if node.target.name in found.refused), None
+        )
+
+    async def _is_linked(self, node_id: str) -> bool:
+        """Tell by the hub's word a listening agent that the hub talks to now: dialling it would take the link over."""
+        node = await self._ask_hub(node_id)
+        if node is None or self._health is None or node.state != "live":
+            return False
+        self._journal.skipped("key", "the hub's link is up and not disturbed")
+        await HubWord(self._api, self._health, node, self._journal).tell()
+        return True
+
+    def _tell_user(self, way: str) -> None:
+        """Say so if the hub belongs to someone else: its keys and known hosts are not ours."""
+        try:
+            owner = self._config.hub.state_dir.stat().st_uid
+            name = pwd.getpwuid(owner).pw_name
+        except (OSError, KeyError):
+            return
+        if owner != os.geteuid() and way == "ssh":
+            self._journal.skipped(
+                "user",
+                f"the hub's folder belongs to {name}, whose SSH keys may be others than yours; better: "
+                f"sudo -u {name} gpuherd doctor {self._host}",
+            )
+
+    async def _hubs_view(self, node_id: str, name: str) -> None:
+        """Say how the running hub itself fares with the node."""
+        if self._health is None:
+            self._journal.skipped("hub", f"no hub answers at {self._api.url} ({self._no_hub})")
+            return
+        was_well = is_well(self._journal.steps)
+        node = await self._ask_hub(node_id)
+        if node is None:
+            self._journal.failed(
+                "hub",
+                "does not know it",
+                f"the running hub does not know {name}: it was started with another configuration or before {name} was "
+                "listed; restart it",
+            )
+            return
+        trouble = trouble_of(node)
+        if node.state == "live" and trouble is None:
+            self._journal.ok("hub", f"shows it live, last report {age(node.age_seconds or 0.0)} ago")
+        elif was_well:
+            said = trouble.message if trouble is not None else node.reason or node.state
+            self._journal.failed(
+                "hub",
+                f"shows it {node.state}",
+                f"{name} can be reached now, but not yet by the running hub, which says: {said}; it tries again by "
+                "itself; if this stays, its user has other keys or it was started before the configuration was changed",
+            )
+        else:
+            self._journal.skipped("hub", f"shows it {node.state}")
+
+    # -- nodes that come by themselves -----------------------------------------------------------------------------
+
+    async def _ask_hub(self, node_id: str) -> HubNode | None:
+        try:
+            return await self._api.node(node_id)
+        except NoHub:
+            return None
+
+    async def _known_to_hub(self) -> HubNode | None:
+        if self._health is None:
+            return None
+        try:
+            nodes = await self._api.nodes()
+        except NoHub:
+            return None
+        wanted = {self._host, _id_of(self._host)}
+        return next((node for node in nodes if node.id in wanted or node.name == self._host), None)
+
+    async def _dropped(self) -> FoundDrop | None:
+        for settings in self._config.folders:
+            try:
+                self._folders.append(await look_into(settings, self._config.folder))
+            except Failed as error:
+                self._journal.failed("folder", "cannot be read", str(error))
+        return next(
+            (found for folder in self._folders if (found := folder.find(self._host)) is not None), None
+        )
+
+    async def _arrived(self, node: HubNode, drop: FoundDrop | None) -> None:
+        kind = "enrolled" if node.way == "push" else f"comes by itself ({node.way})"
+        self._journal.ok("listed", f"in no list: it is {kind} and known to the hub as {node.id}")
+        if node.way == "file" and drop is None and self._config.folders:
+            paths = ", ".join(str(folder.path) for folder in self._folders)
+            self._journal.failed(
+                "folder",
+                "no files",
+                f"there are no files of {node.name} in {paths}; see that they are copied there",
+            )
+        elif drop is not None:
+            await judge_drop(self._journal, drop)
+        if self._health is not None:
+            await HubWord(self._api, self._health, node, self._journal).tell()
+
+    def _tell_no_hub(self) -> None:
+        if self._health is None:
+            self._journal.failed(
+                "hub",
+                "not running",
+                f"no hub answers at {self._api.url} ({self._no_hub}): start it with `gpuherd hub run`",
+            )
+
+    # -- unknown ones ----------------------------------------------------------------------------------------------
+
+    async def _unlisted(self, lists: Sequence[FoundList]) -> None:
+        names = [node.target.name for found in lists for node in found.nodes]
+        names += [name for folder in self._folders for name in folder.drops]
+        if self._health is not None:
+            names += [node.node_id for node in self._health.nodes]
+        broken = next((found for found in lists if found.trouble), None)
+        if broken is not None:
+            remedy = f"{broken.name} cannot be read, so {self._host} may be missing because of that: {broken.trouble}"
+        else:
+            unknown = (
+                "the hub does not know it either"
+                if self._health is not None
+                else "no hub runs here that could say whether it is enrolled"
+            )
+            remedy = (
+                f"{self._host} is in no list ({looked_in(lists)}) and {unknown}{resembling(self._host, names)}"
+                f"{'' if names and resembling(self._host, names) else '; list it in a [[nodes]] table, or enrol it'}"
+            )
+        self._journal.failed("listed", "in no list", remedy)
+        try:
+            target = structs.replace(parse_host(self._host, "the command line"), place="the command line")
+        except Misconfigured:
+            return
+        reach = next(
+            (group.reach for group in self._config.nodes if isinstance(group.reach, SshSettings)),
+            SshSettings(),
+        )
+        self._tell_user("ssh")
+        await Walk(self._config, target, reach, self._journal).run()
+
+
+def _id_of(host: str) -> str:
+    try:
+        return node_id_for(host)
+    except Refused:
+        return host
