@@ -25,7 +25,7 @@ from gpuherd.api.known_nodes import FILE_NAME
 from gpuherd.api.outfit import BareOutfit, Door, Outfit
 from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
 from gpuherd.api.rest import build_rest
-from gpuherd.api.roster import Roster
+from gpuherd.api.roster import FINDING, Roster
 from gpuherd.api.server import TlsFiles, WebServer, claim_address
 from gpuherd.api.settings import HubSettings
 from gpuherd.api.stream import LiveStream
@@ -338,7 +338,13 @@ class Hub:
         if self._keeper is None:
             raise RuntimeError("the hub is not started")
         loops, store, flapping = self._supervisor.health(), self._keeper.health(), self.links.flapping()
-        reasons = [f"{loop.name}: {loop.last_error}" for loop in loops if loop.state == "failing"]
+        reasons = [
+            f"{loop.name}: {loop.last_error}"
+            for loop in loops
+            if loop.state == "failing" and not loop.name.startswith(FINDING)  # told with the lists
+        ]
+        lists = () if self._roster is None else self._roster.health()
+        reasons += [f"{found.name}: {found.trouble}" for found in lists if found.trouble is not None]
         reasons += [
             f"two machines share the credential of node {node_id}; enrol one anew" for node_id in flapping
         ]
@@ -357,7 +363,7 @@ class Hub:
                 refused_credentials=self._admitted.refused_credentials,
                 flapping=flapping,
             ),
-            lists=() if self._roster is None else self._roster.health(),
+            lists=lists,
             viewers=self.stream.health(),
             nodes=self.fleet.node_health(),
         )

@@ -14,6 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from msgspec import structs
+
 from gpuherd.api.contact import Contact, ContactFleet, contact_problem
 from gpuherd.api.health import GroupHealth
 from gpuherd.api.known_nodes import Arrival, KnownNodes, load_known, save_known
@@ -28,10 +30,12 @@ from gpuherd.model.targets import NodeWay, Target
 from gpuherd.model.text import SENTENCE_LENGTH, clean
 from gpuherd.sources.following import ContactFailed, Way
 
-__all__ = ["Group", "Roster", "RosterFleet"]
+__all__ = ["FINDING", "Group", "Roster", "RosterFleet"]
 
 log = logging.getLogger(__name__)
 
+FINDING = "find nodes: "
+"""How the names of the finders' loops begin."""
 FIND_SECONDS = 60.0
 MISSING_KEPT_SECONDS = 3600.0
 """How long a node is asked on that its list no longer names."""
@@ -150,7 +154,7 @@ class Roster:
             for contact in group.contacts.values():
                 contact.start()
             supervisor.add(
-                f"find nodes: {group.name}",
+                f"{FINDING}{group.name}",
                 lambda group=group: self._look(group),  # type: ignore[misc]
                 every_seconds=1.0,
                 deadline_seconds=FIND_SECONDS,
@@ -240,7 +244,9 @@ class Roster:
 
     def _list(self, group: Group, node_id: str, target: Target, position: int) -> None:
         contact = group.contacts.get(node_id)
-        if contact is not None and contact.target != target:
+        if contact is not None and not _leads_elsewhere(contact.target, target):
+            contact.target = target  # only what is said of it has changed, such as its line in the file
+        elif contact is not None:
             self._end(contact)
             contact = None
         self._fleet.add_node(node_id, target.name, group.way.way, position)
@@ -414,3 +420,10 @@ class Roster:
                 log.warning("%s cannot be written: %s", self._file, error.strerror)
             else:
                 self._saved = known
+
+
+def _leads_elsewhere(one: Target, other: Target) -> bool:
+    """Tell whether two targets of one node must be reached differently."""
+    return structs.replace(one, place="", expected_gpus=None) != structs.replace(
+        other, place="", expected_gpus=None
+    )

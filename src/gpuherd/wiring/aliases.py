@@ -31,7 +31,7 @@ def parse_aliases(text: str, file: str) -> dict[str, str]:
                 )
             users[alias], places[alias] = user, number
     if wrong:
-        raise Misconfigured("\n".join(wrong))
+        raise Misconfigured(". ".join(wrong))
     return users
 
 

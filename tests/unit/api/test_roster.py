@@ -232,6 +232,25 @@ def test_a_changed_address_is_followed_anew(file: Path) -> None:
     asyncio.run(scene())
 
 
+def test_another_line_of_the_file_is_no_reason_to_connect_again(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            finder = stage.finders[0]
+            finder.answer = (Target(name="gpu1", address="a", place="hosts.txt:1"),)
+            finder.changed.set()
+            await _named(stage, "gpu1")
+            looked = finder.looked
+            finder.answer = (Target(name="gpu1", address="a", place="hosts.txt:2", expected_gpus=8),)
+            finder.changed.set()
+            await until(lambda: finder.looked > looked, "it was looked up again")
+            await until(lambda: stage.fleet.gpu_count("gpu1") == 2, "it has reported")
+            stage.roster.sweep()
+            assert stage.shown()["gpu1"] == ("gpus_missing",), "the new entry is in force"
+            assert len(stage.way.followed) == 1
+
+    asyncio.run(scene())
+
+
 def test_trouble_is_shown_with_its_reason_and_goes_with_the_first_report(file: Path) -> None:
     async def scene() -> None:
         async with Stage(file) as stage:
