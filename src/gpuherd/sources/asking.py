@@ -11,6 +11,7 @@ from yarl import URL
 from gpuherd.model.targets import Target
 from gpuherd.model.text import clean
 from gpuherd.sources.following import ContactFailed
+from gpuherd.sources.resolving import NodeResolver
 
 __all__ = ["HttpAnswer", "HttpQuestions"]
 
@@ -31,6 +32,7 @@ class HttpQuestions:
         self._deadline_seconds = deadline_seconds
         self._content_type = content_type
         self._session: aiohttp.ClientSession | None = None
+        self._resolver: NodeResolver | None = None
 
     async def post(self, target: Target, port: int, path: str, body: bytes) -> HttpAnswer:
         """Post and read the whole answer; ``ContactFailed`` names the node and says what to do."""
@@ -64,12 +66,16 @@ class HttpQuestions:
         if self._session is not None:
             await self._session.close()
             self._session = None
+        if self._resolver is not None:
+            await self._resolver.close()
+            self._resolver = None
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
+            self._resolver = NodeResolver()
             self._session = aiohttp.ClientSession(
                 # Each node has one question under way at most. A limit here would let nodes that hang delay the others.
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, resolver=self._resolver),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"Content-Type": self._content_type, "Accept-Encoding": "identity"},
                 timeout=aiohttp.ClientTimeout(total=None),

@@ -6,8 +6,11 @@ import asyncio
 import contextlib
 import itertools
 import json
+import socket
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -276,6 +279,35 @@ def test_a_port_where_nobody_listens() -> None:
         assert closed.codes == {"unreachable"}
         assert lost.codes <= {"unreachable", "timeout"}
 
+    asyncio.run(run())
+
+
+def test_a_dead_name_server_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up, answered = socket.getaddrinfo, threading.Event()
+
+    def slow(host: str, *rest: Any, **more: Any) -> Any:
+        if host.endswith(".invalid"):
+            answered.wait(20)
+            raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+        return look_up(host, *rest, **more)
+
+    async def run() -> None:
+        lost = [Target(name=f"lost{n}", address=f"lost{n}.invalid") for n in range(20)]
+        async with (
+            serving(Node().reply) as port,
+            following(way(), target(port, address="localhost"), *lost) as (
+                good,
+                *others,
+            ),
+        ):
+            await until(lambda: all(one.failures for one in others), "reasons of the lost")
+            await until(lambda: len(good.intake.reports) >= 3, "reports of the good")
+            assert await asyncio.wait_for(asyncio.to_thread(lambda: 42), 1.0) == 42
+            assert {code for one in others for code in one.codes} == {"timeout"}
+            assert good.failures == []
+            answered.set()
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
     asyncio.run(run())
 
 
