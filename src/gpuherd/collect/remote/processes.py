@@ -77,10 +77,12 @@ class RemoteProcesses:
         if "pids" in round_.blocks:
             for line in round_.blocks["pids"].content.split(b"\n"):
                 self._take_line(line)
+        for pid, described in list(self._described.items()):
+            stat = self._stats.get(pid)
+            if stat is None or stat.start_ticks != described.start_ticks:
+                del self._described[pid]  # it ended; what has the pid now is another process
         if "who" in round_.blocks:
             self._take_descriptions(round_)
-        for pid in self._described.keys() - self._stats.keys():
-            del self._described[pid]
 
     def look_up(self, pids: Iterable[int]) -> Mapping[int, tuple[Process, ProcessSample]]:
         """See ``ProcessReader.look_up``."""
