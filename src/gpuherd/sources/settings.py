@@ -64,8 +64,11 @@ class SshSettings(_Reached, frozen=True, kw_only=True, tag="ssh"):
     connect_deadline_seconds: Annotated[float, Meta(ge=1, le=300, description="Longest login.")] = 20.0
     connects_at_once: Annotated[int, Meta(ge=1, le=256, description="Logins under way at a time.")] = 8
     keepalive_seconds: Annotated[
-        float, Meta(ge=1, le=600, description="A link that is silent for three of these is dead.")
-    ] = 5.0
+        Annotated[float, Meta(ge=1, le=600)] | None,
+        Meta(
+            description="A link that is silent for three of these is dead; default: the interval, from 5 to 20 s."
+        ),
+    ] = None
     command_lines: Annotated[
         CommandLines, Meta(description="How much of a process's command line leaves the node.")
     ] = "full"

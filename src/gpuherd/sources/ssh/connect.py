@@ -152,8 +152,7 @@ class Connector:
                 agent_path=None,
                 preferred_auth="publickey",
                 login_timeout=0,
-                keepalive_interval=self._settings.keepalive_seconds * 1.5,
-                keepalive_count_max=1,
+                keepalive_interval=0,
             )
         except ContactFailed:
             raise

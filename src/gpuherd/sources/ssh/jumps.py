@@ -40,9 +40,10 @@ class _Jump:
 class JumpHosts:
     """Lends connections to jump hosts."""
 
-    def __init__(self, connector: Connector, deadline_seconds: float) -> None:
+    def __init__(self, connector: Connector, *, deadline_seconds: float, keepalive_seconds: float) -> None:
         self._connector = connector
         self._deadline_seconds = deadline_seconds
+        self._keepalive_seconds = keepalive_seconds
         self._jumps: dict[_Chain, _Jump] = {}
 
     @asynccontextmanager
@@ -88,6 +89,7 @@ class JumpHosts:
                         stack.push_async_callback(hang_up, connection)
                 except TimeoutError:
                     raise progress.too_late(self._deadline_seconds) from None
+                connection.set_keepalive(1.5 * self._keepalive_seconds, 1)
                 jump.connection.set_result(connection)
                 await connection.wait_closed()
         except ContactFailed as failure:

@@ -25,6 +25,8 @@ from gpuherd.sources.ssh.places import Progress
 
 __all__ = ["OfferedKey", "accept_host_key", "fetch_host_key"]
 
+KEEPALIVE_SECONDS = 10.0
+
 
 async def fetch_host_key(
     target: Target,
@@ -47,7 +49,9 @@ async def fetch_host_key(
         accepted_keys_file=accepted_keys_file,
         random=random_module.random,
     )
-    jumps = JumpHosts(connector, settings.connect_deadline_seconds)
+    jumps = JumpHosts(
+        connector, deadline_seconds=settings.connect_deadline_seconds, keepalive_seconds=KEEPALIVE_SECONDS
+    )
     try:
         async with asyncio.timeout(settings.connect_deadline_seconds):
             loop = asyncio.get_running_loop()

@@ -20,6 +20,8 @@ __all__ = ["NodeSession", "RoundReader"]
 
 KEPT_WORDS_BYTES = 1024
 """How much of a banner and of the error output is kept for a message."""
+DOUBT_AFTER = 1.5
+"""Keepalive times of silence after which a link is doubted. A node that reports in time never needs a keepalive."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         reader: RoundReader,
         intake: NodeIntake,
         *,
+        keepalive_seconds: float,
         patience_seconds: float,
         monotonic: Callable[[], float],
     ) -> None:
@@ -56,6 +59,7 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         self._blocks = blocks
         self._reader = reader
         self._intake = intake
+        self._keepalive_seconds = keepalive_seconds
         self._patience_seconds = patience_seconds
         self._monotonic = monotonic
         self._has_started = False
@@ -65,6 +69,12 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         self._errors = b""
         self._exit = ""
         self._watch: asyncio.TimerHandle | None = None
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._is_doubted = False
+
+    def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
+        """Keep the connection, whose keepalive is needed when the node falls silent."""
+        self._connection = chan.get_extra_info("connection")
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Take what the node printed."""
@@ -104,19 +114,30 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         self._look_again()
 
     def _look_again(self) -> None:
-        """Look after the rounds: one timer per node, moved on only when it rings."""
-        late = self._monotonic() - self._round_at
-        left = self._patience_seconds - late
-        if left <= 0:
-            heard = self._monotonic() - self._heard_at
+        """Look after the node: one timer, moved on only when it rings, so that a round costs no timer at all."""
+        now = self._monotonic()
+        late, silent = now - self._round_at, now - self._heard_at
+        if late >= self._patience_seconds:
             rounds = "a first round" if not self._rounds else "another round"
             self.fail(
                 "timeout",
-                f"the login works but {rounds} has not come for {late:.0f} s (last byte {heard:.0f} s ago); "
+                f"the login works but {rounds} has not come for {late:.0f} s (last byte {silent:.0f} s ago); "
                 "the node is overloaded, or a command on it cannot be ended",
             )
             return
-        self._watch = asyncio.get_running_loop().call_later(left, self._look_again)
+        self._doubt(silent)
+        doubtful = DOUBT_AFTER * self._keepalive_seconds
+        wait = min(self._patience_seconds - late, doubtful - silent if silent < doubtful else doubtful)
+        self._watch = asyncio.get_running_loop().call_later(max(wait, 0.01), self._look_again)
+
+    def _doubt(self, silent: float) -> None:
+        """Let keepalives decide about a link that has fallen silent: no answer to one, and it is lost."""
+        is_doubted = silent >= DOUBT_AFTER * self._keepalive_seconds
+        if is_doubted != self._is_doubted and self._connection is not None:
+            self._is_doubted = is_doubted
+            # One is sent after this time and given as long again: three keepalive times of silence in all.
+            interval = (3 - DOUBT_AFTER) / 2 * self._keepalive_seconds
+            self._connection.set_keepalive(interval if is_doubted else 0, 1)
 
     def exit_status_received(self, status: int) -> None:
         """Note how the command ended."""

@@ -28,6 +28,8 @@ from gpuherd.wire.blocks import COMMAND, BlockReader, start_message
 
 __all__ = ["RoundReader", "SshWay"]
 
+KEEPALIVE_SECONDS = (5.0, 20.0)
+"""Bounds of the keepalive time, which follows the interval if nobody sets it."""
 KILL_SECONDS = 2.0
 """How long after its deadline the node gives a command before it is killed."""
 HANGING_COMMANDS = 4
@@ -62,7 +64,11 @@ class SshWay:
         self._connector = Connector(
             settings, gates, self._threads, accepted_keys_file=accepted_keys_file, random=random
         )
-        self._jumps = JumpHosts(self._connector, settings.connect_deadline_seconds)
+        self._jumps = JumpHosts(
+            self._connector,
+            deadline_seconds=settings.connect_deadline_seconds,
+            keepalive_seconds=self.keepalive_seconds,
+        )
 
     @property
     def interval_seconds(self) -> float:
@@ -70,8 +76,17 @@ class SshWay:
         return self._settings.interval_seconds
 
     @property
+    def keepalive_seconds(self) -> float:
+        """A third of the silence after which a link is given up."""
+        asked = self._settings.keepalive_seconds
+        if asked is not None:
+            return asked
+        least, most = KEEPALIVE_SECONDS
+        return min(max(self._settings.interval_seconds, least), most)
+
+    @property
     def patience_seconds(self) -> float:
-        """How long a link that lives may bring no whole round: three intervals, or commands that hang and are killed."""
+        """How long a living link may bring no whole round: three intervals, or commands that hang and are killed."""
         settings = self._settings
         hanging = HANGING_COMMANDS * (settings.command_deadline_seconds + KILL_SECONDS)
         return max(3 * settings.interval_seconds, settings.interval_seconds + hanging)
@@ -116,6 +131,7 @@ class SshWay:
             BlockReader(token),
             self._make_reader(),
             intake,
+            keepalive_seconds=self.keepalive_seconds,
             patience_seconds=self.patience_seconds,
             monotonic=self._monotonic,
         )
