@@ -38,6 +38,9 @@ def load_or_create_master(file: Path) -> bytes:
     try:
         with contextlib.suppress(FileNotFoundError):
             return _read(file)
+        file.parent.mkdir(
+            mode=0o700, parents=True, exist_ok=True
+        )  # a secret may be wanted before the hub first runs
         _create(file)
         return _read(file)
     except OSError as error:

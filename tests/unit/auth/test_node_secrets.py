@@ -55,6 +55,10 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
         load_or_create_master(file)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    master = load_or_create_master(tmp_path / "new" / "pull.secret")
+    assert load_or_create_master(tmp_path / "new" / "pull.secret") == master
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    (tmp_path / "file").touch()
     with pytest.raises(Misconfigured, match="cannot be kept"):
-        load_or_create_master(tmp_path / "no" / "pull.secret")
+        load_or_create_master(tmp_path / "file" / "pull.secret")
