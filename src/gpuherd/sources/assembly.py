@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import structs
@@ -12,7 +13,7 @@ from gpuherd.model.processes import Process, ProcessSample, ProcessTable, Proces
 from gpuherd.model.reports import MAX_DEVICES, NodeFacts, Problem, Report, Sample
 from gpuherd.model.text import COMMAND_LENGTH, clean
 
-__all__ = ["Assembly", "Scrub", "SteadyParts", "command_line"]
+__all__ = ["Assembly", "Scrub", "SteadyParts", "command_line", "remembering"]
 
 MAX_PROCESSES = 4096
 MAX_USES = 8192
@@ -20,6 +21,29 @@ MAX_PROBLEMS = 1024
 
 Scrub = Callable[[Sequence[str]], list[str]]
 """Takes secrets out of an argument list. Older tools do not do it on the node, so it is done on arrival."""
+
+
+REMEMBERED_COMMANDS = 4096
+LONGEST_REMEMBERED = 1024
+
+
+def remembering(scrub: Scrub) -> Scrub:
+    """Remember what the latest command lines became: the same ones come every few seconds, and scrubbing is slow."""
+    known: OrderedDict[tuple[str, ...], list[str]] = OrderedDict()
+
+    def look_up(arguments: Sequence[str]) -> list[str]:
+        key = tuple(arguments)
+        if sum(map(len, key)) + len(key) > LONGEST_REMEMBERED:
+            return scrub(key)
+        if key in known:
+            known.move_to_end(key)
+        else:
+            known[key] = scrub(key)
+            while len(known) > REMEMBERED_COMMANDS:
+                known.popitem(last=False)
+        return list(known[key])
+
+    return look_up
 
 
 def command_line(arguments: Sequence[str], scrub: Scrub) -> str | None:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.reports import Report
 from gpuherd.model.text import clean
-from gpuherd.sources.assembly import Scrub, SteadyParts
+from gpuherd.sources.assembly import Scrub, SteadyParts, remembering
 from gpuherd.sources.drop_csv import read_drop
 from gpuherd.sources.folder_reading import MAX_FILE_BYTES, Drop, open_folder, read_file, scan
 from gpuherd.sources.following import Arrivals, ContactFailed
@@ -76,7 +76,7 @@ class FolderWatch:
     ) -> None:
         self._settings = settings
         self._arrivals = arrivals
-        self._scrub = scrub
+        self._scrub = remembering(scrub)
         self._wall = wall
         self._monotonic = monotonic
         self._hosts: dict[str, _Host] = {}

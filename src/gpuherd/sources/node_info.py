@@ -15,7 +15,7 @@ from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Problem, Report
 from gpuherd.model.targets import NodeWay, Target
 from gpuherd.sources.asking import HttpAnswer, HttpQuestions
-from gpuherd.sources.assembly import Scrub, SteadyParts
+from gpuherd.sources.assembly import Scrub, SteadyParts, remembering
 from gpuherd.sources.following import ContactFailed, NodeIntake
 from gpuherd.sources.node_info_answer import NodeInfo, read_answer
 from gpuherd.sources.settings import NodeInfoSettings
@@ -60,7 +60,7 @@ class NodeInfoWay:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._scrub = scrub
+        self._scrub = remembering(scrub)
         self._wall = wall
         self._monotonic = monotonic
         self._questions = HttpQuestions(

@@ -10,7 +10,7 @@ from xmlrpc.client import dumps
 from gpuherd.model.errors import Refused
 from gpuherd.model.targets import NodeWay, Target
 from gpuherd.sources.asking import HttpQuestions
-from gpuherd.sources.assembly import Scrub, SteadyParts
+from gpuherd.sources.assembly import Scrub, SteadyParts, remembering
 from gpuherd.sources.following import ContactFailed, NodeIntake
 from gpuherd.sources.settings import XmlRpcSettings
 from gpuherd.sources.xmlrpc_answer import StartTimes, read_stats, returned_text
@@ -32,7 +32,7 @@ class XmlRpcWay:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._scrub = scrub
+        self._scrub = remembering(scrub)
         self._wall = wall
         self._monotonic = monotonic
         self._questions = HttpQuestions(deadline_seconds=settings.deadline_seconds, content_type="text/xml")

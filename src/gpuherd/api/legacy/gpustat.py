@@ -19,7 +19,7 @@ from gpuherd.api.legacy.gate import Gate, parse_networks, read_body
 from gpuherd.api.legacy.gpustat_shape import gpustat_payload, mapped_ip
 from gpuherd.fleet.views import FleetView
 from gpuherd.model.errors import Refused
-from gpuherd.sources.assembly import Scrub, SteadyParts
+from gpuherd.sources.assembly import Scrub, SteadyParts, remembering
 from gpuherd.sources.following import Arrivals
 from gpuherd.sources.gpustat_json import GpustatPost, read_post
 from gpuherd.sources.settings import GpustatSettings
@@ -64,7 +64,7 @@ class GpustatApp:
         self._arrivals = arrivals
         self._fleet_view = fleet_view
         self._guard = guard
-        self._scrub = scrub
+        self._scrub = remembering(scrub)
         self._offline_after_seconds = offline_after_seconds
         self._wall = wall
         self._monotonic = monotonic
