@@ -117,8 +117,8 @@ class NodeCollector:
                 break
             try:
                 reading = self._open.read()
-            except Failed as error:
-                code = error.code if isinstance(error, CollectorFailed) else "driver_failed"
+            except (Failed, Unavailable) as error:  # unavailable: its tool was removed while we used it
+                code = _code(error, "driver_failed")
                 self._reasons = ((self._open.name, code, str(error)),)
                 self._open.close()
                 self._open = None
@@ -136,10 +136,7 @@ class NodeCollector:
             try:
                 collector.open()
             except (Unavailable, Failed) as error:
-                code = (
-                    error.code if isinstance(error, CollectorUnavailable | CollectorFailed) else "no_driver"
-                )
-                reasons.append((collector.name, code, str(error)))
+                reasons.append((collector.name, _code(error, "no_driver"), str(error)))
                 collector.close()
             else:
                 self._open = collector
@@ -230,6 +227,10 @@ class NodeCollector:
             )
         self._since = since
         return tuple(dated)
+
+
+def _code(error: Failed | Unavailable, otherwise: str) -> str:
+    return error.code if isinstance(error, CollectorUnavailable | CollectorFailed) else otherwise
 
 
 _FAULTS = frozenset({"driver_mismatch", "driver_failed", "gpu_lost", "driver_hung", "driver_crashed"})
