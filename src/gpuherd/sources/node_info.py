@@ -74,8 +74,8 @@ class NodeInfoWay:
 
     @property
     def interval_seconds(self) -> float:
-        """How often a node is asked."""
-        return self._settings.interval_seconds
+        """How often news of a node are to be expected: asking more often than it reads brings none."""
+        return max(self._settings.interval_seconds, NODE_READS_EVERY_SECONDS)
 
     @property
     def warning(self) -> str | None:
@@ -130,8 +130,7 @@ class NodeInfoWay:
         if news.last_update != last_update:
             self._news[node_id] = _News(last_update, now, has_moved=True)
             return True
-        longest = INTERVALS_WITHOUT_NEWS * max(self._settings.interval_seconds, NODE_READS_EVERY_SECONDS)
-        if now - news.since > longest:
+        if now - news.since > INTERVALS_WITHOUT_NEWS * self.interval_seconds:
             raise ContactFailed(
                 "no_data",
                 f"{name} answers, but its data is old: nothing was read there since {last_update} (its own clock); "

@@ -150,7 +150,15 @@ class GpustatSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             "address is an IP in the networks may always."
         ),
     ] = ()
-    interval_seconds: Interval = 1.0
+    interval_seconds: Annotated[
+        float,
+        Meta(
+            ge=0.2,
+            le=3600,
+            description="How long a post may take to come after the one before, in seconds: the old script waits a "
+            "second after each and starts Python anew.",
+        ),
+    ] = 4.0
     max_nodes: Annotated[int, Meta(ge=1, le=10_000, description="Nodes that may appear by themselves.")] = 256
     requests_per_second: Annotated[
         float, Meta(ge=1, le=10_000, description="Requests of one address; more are turned away.")

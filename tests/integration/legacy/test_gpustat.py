@@ -131,7 +131,7 @@ def test_the_documented_exchange() -> None:
     report = backend.arrivals.nodes["gpu-node-0"].last
     assert report.sample.devices[0].utilization_gpu == 0.97
     assert report.table.processes[0].user == "ernest"
-    assert backend.arrivals.ways == {"gpu-node-0": ("gpustat", 1.0)}
+    assert backend.arrivals.ways == {"gpu-node-0": ("gpustat", 4.0)}
 
 
 def test_a_post_is_read_again_at_once_and_by_the_second() -> None:
