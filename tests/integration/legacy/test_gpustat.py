@@ -105,6 +105,11 @@ def posting(body: bytes = BODY, *lines: str, path: str = "/") -> bytes:
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
+def at(second: int) -> bytes:
+    """The same node a little later."""
+    return BODY.replace(b"03:40:01", b"03:40:%02d" % second)
+
+
 def reading(*lines: str, method: str = "GET", host: str = "127.0.0.1:3000", path: str = "/") -> bytes:
     return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *lines, "", ""]).encode()
 
@@ -136,12 +141,19 @@ def test_the_documented_exchange() -> None:
 
 def test_a_post_is_read_again_at_once_and_by_the_second() -> None:
     backend = Backend()
-    later = BODY.replace(b'"utilization.gpu": 97', b'"utilization.gpu": 12')
+    later = at(2).replace(b'"utilization.gpu": 97', b'"utilization.gpu": 12')
     _, first, _, second = backend.talk(posting(), reading(), posting(later), reading())
     assert [json.loads(a.body)["gpu-node-0"]["gpus"][0]["utilization.gpu"] for a in (first, second)] == [
         97,
         12,
     ]
+
+
+def test_the_same_reading_sent_again_is_no_news() -> None:
+    backend = Backend()
+    answers = backend.talk(posting(), posting(), posting(), posting(at(2)))
+    assert [answer.status for answer in answers] == [200] * 4
+    assert len(backend.arrivals.nodes["gpu-node-0"].reports) == 2
 
 
 def test_the_real_gpustat_and_curl(tmp_path: Path) -> None:
@@ -203,7 +215,7 @@ def test_a_name_belongs_to_the_first_sender_until_it_is_silent() -> None:
             assert (await exchange(port, posting())).status == 200
             intruder = await exchange(port, posting(), source="127.0.0.2")
             assert (intruder.status, error_code(intruder)) == (409, "name_taken")
-            assert (await exchange(port, posting())).status == 200
+            assert (await exchange(port, posting(at(2)))).status == 200
             problems = backend.arrivals.nodes["gpu-node-0"].last.sample.problems
             assert [problem.code for problem in problems] == ["two_senders"]
             assert "127.0.0.2" in problems[0].message

@@ -36,6 +36,7 @@ class _Poster:
 
     def __init__(self) -> None:
         self.hostname = ""
+        self.query_time: str | None = None
         self.steady = SteadyParts()
         self.payload = b""
         self.heard_at = -math.inf
@@ -149,6 +150,10 @@ class GpustatApp:
             self._id_of_hostname.pop(poster.hostname, None)
             self._id_of_hostname[post.hostname] = intake.node_id
             poster.hostname = post.hostname
+        query_time = post.payload.get("query_time")
+        if query_time is not None and query_time == poster.query_time:
+            return  # the same reading sent again is no news: the node goes stale by itself, as on the old page
+        poster.query_time = query_time
         report, doubts = poster.steady.keep(post.report), self._claims.doubts(intake.node_id)
         if doubts is not None:
             problems = (*report.sample.problems, doubts)
