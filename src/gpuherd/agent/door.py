@@ -33,6 +33,8 @@ MOST_STRANGERS = 16
 STRANGER_SECONDS = 5.0
 """How long a visitor may stay that has not proven itself; TLS handshake, request and answer included."""
 PARTING_SECONDS = 1.0
+CROWDED_SECONDS = 0.01
+"""From one connection to the next when there are too many."""
 
 
 class Visit:
@@ -114,11 +116,13 @@ class Door:
                     )
                     await asyncio.sleep(0.2)
                     continue
-                self._make_room()
+                is_crowded = self._make_room()
                 visit = Visit(taken, peer[0], asyncio.timeout(self._stranger_seconds))
                 task = loop.create_task(self._receive(visit, taken))
                 self._visits[task] = visit
                 task.add_done_callback(self._left)
+                # Taking a waiting connection does not give way by itself; in a flood, most of the time is for the rest.
+                await asyncio.sleep(CROWDED_SECONDS if is_crowded else 0)
         finally:
             listening.close()
             tasks = list(self._visits)
@@ -126,16 +130,18 @@ class Door:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _make_room(self) -> None:
-        """When there are too many strangers, send away the oldest from where most of them come."""
+    def _make_room(self) -> bool:
+        """When there are too many strangers, send away the oldest from where most of them come; whether it was so."""
         strangers = [
             (task, visit.address)
             for task, visit in self._visits.items()
             if visit.is_stranger and not task.cancelling()
         ]
-        if len(strangers) >= MOST_STRANGERS:
-            ((crowd, _),) = Counter(address for _, address in strangers).most_common(1)
-            next(task for task, address in strangers if address == crowd).cancel()
+        if len(strangers) < MOST_STRANGERS:
+            return False
+        ((crowd, _),) = Counter(address for _, address in strangers).most_common(1)
+        next(task for task, address in strangers if address == crowd).cancel()
+        return True
 
     def _left(self, task: asyncio.Task[None]) -> None:
         if (taken := self._visits.pop(task).taken) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,6 @@ from aiohttp import (
 )
 from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
-from yarl import URL
 
 from gpuherd import __version__
 from gpuherd.model.errors import Misconfigured
@@ -36,6 +36,7 @@ RESOLVING_THREADS = 4
 RESOLVE_SECONDS = 8.0
 _EXPIRED, _NOT_YET_VALID, _WRONG_NAME, _WRONG_ADDRESS = 10, 9, 62, 64
 _UNKNOWN_AUTHORITY = (18, 19, 20, 21)
+_NOT_IN_HOSTS = re.compile(r"[\s/?#@%\\\[\]]")
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -46,15 +47,21 @@ class Place(Struct, frozen=True, kw_only=True):
     port: int
     is_tls: bool
 
-    def url(self, path: str) -> URL:
-        """Give the address to dial; ``ValueError`` if the host cannot be one."""
-        return URL.build(scheme="https" if self.is_tls else "http", host=self.host, port=self.port, path=path)
+    @property
+    def authority(self) -> str:
+        """Host and port as they stand in a URL."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def url(self, path: str) -> str:
+        """Give the address to dial; ``ValueError`` if the host would be taken for something else in it."""
+        if _NOT_IN_HOSTS.search(self.host):
+            raise ValueError(self.host)
+        return f"{'https' if self.is_tls else 'http'}://{self.authority}{path}"
 
     def failure(self, code: str, reason: str, *, needs_person: bool = False) -> ContactFailed:
         """Name the node before the reason."""
-        authority = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
         return ContactFailed(
-            code, clean(f"{self.name} ({authority}): {reason}", 500), needs_person=needs_person
+            code, clean(f"{self.name} ({self.authority}): {reason}", 500), needs_person=needs_person
         )
 
 

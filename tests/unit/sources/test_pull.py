@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import ssl
 
 import pytest
@@ -14,7 +15,10 @@ PLACE = Place(name="gpu01", host="fd00::7", port=8472, is_tls=False)
 
 
 def test_a_place_is_named_before_the_reason() -> None:
-    assert str(PLACE.url("/link")) == "http://[fd00::7]:8472/link"
+    assert PLACE.url("/link") == "http://[fd00::7]:8472/link"
+    for host in ("a/b", "user@a", "a?b", "a b", "a#b"):
+        with pytest.raises(ValueError, match=re.escape(host)):
+            Place(name="n", host=host, port=1, is_tls=False).url("/link")
     failure = PLACE.failure("timeout", "no\x1b[31m answer")
     assert str(failure) == "gpu01 ([fd00::7]:8472): no\N{REPLACEMENT CHARACTER}[31m answer"
     assert len(str(PLACE.failure("garbled", "x" * 2000))) == 500
