@@ -26,9 +26,15 @@ class Work:
             raise self.error
 
 
-def loop_of(work: Work, **options: float) -> Loop:
-    values = {"every_seconds": 0.001, "deadline_seconds": 5.0, **options}
-    return Loop("work", work, clock=ManualClock(), random=DICE, **values)
+def loop_of(work: Work, *, every_seconds: float = 0.001, deadline_seconds: float = 5.0) -> Loop:
+    return Loop(
+        "work",
+        work,
+        every_seconds=every_seconds,
+        deadline_seconds=deadline_seconds,
+        clock=ManualClock(),
+        random=DICE,
+    )
 
 
 def test_errors_are_counted_shown_and_forgiven(caplog: pytest.LogCaptureFixture) -> None:
