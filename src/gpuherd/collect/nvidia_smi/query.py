@@ -127,7 +127,10 @@ def row_device(row: Row) -> tuple[DeviceFacts, DeviceSample, list[Problem]]:
     """Make facts, sample and problems of one GPU's row."""
 
     def first(*names: str) -> float | None:
-        return next((number_of(row[name]) for name in names if name in row), None)
+        for name in names:
+            if name in row:
+                return number_of(row[name])
+        return None
 
     def scaled(scale: float, high: float, *names: str) -> float | None:
         number = bounded(first(*names), 0, high)

@@ -9,7 +9,8 @@ from gpuherd.model.text import clean
 
 __all__ = ["Fault", "fault_of", "is_failure", "label_of", "number_of", "text_of"]
 
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_DIGITS = frozenset("0123456789")
 _FAILURES = (
     "err!",
     "unknown error",
@@ -42,6 +43,8 @@ def _bare(word: str) -> str:
 
 def fault_of(word: str) -> Fault | None:
     """Recognise words that condemn the whole device."""
+    if word[:1] in _DIGITS:
+        return None  # most words are numbers
     bare = _bare(word)
     if "is lost" in bare:
         return _LOST
@@ -50,7 +53,7 @@ def fault_of(word: str) -> Fault | None:
 
 def is_failure(word: str) -> bool:
     """Whether the driver failed to answer, as opposed to having no such value."""
-    return _bare(word).startswith(_FAILURES)
+    return word[:1] not in _DIGITS and _bare(word).startswith(_FAILURES)
 
 
 def text_of(word: str | None) -> str | None:
@@ -58,10 +61,11 @@ def text_of(word: str | None) -> str | None:
     if word is None:
         return None
     word = word.strip()
+    if word[:1] in _DIGITS:
+        return word
+    bare = _bare(word)
     is_bracketed = word.startswith("[") and word.endswith("]")
-    if is_bracketed or is_failure(word) or _bare(word) in _NOTHING:
-        return None
-    return word
+    return None if is_bracketed or bare in _NOTHING or bare.startswith(_FAILURES) else word
 
 
 def label_of(word: str | None) -> str | None:
@@ -75,7 +79,7 @@ def number_of(word: str | None) -> float | None:
     text = text_of(word)
     if text is None:
         return None
-    if text.lower().startswith("0x"):
+    if text[1:2] in ("x", "X") and text.lower().startswith("0x"):
         try:
             return int(text, 16)
         except ValueError:
