@@ -332,6 +332,20 @@ def test_huge_numbers_and_wrong_types_are_unknown() -> None:
     assert report.table.processes == ()
 
 
+def test_our_own_errors_are_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    backend = Backend()
+
+    def broken() -> Any:
+        raise LookupError("a mistake of ours")
+
+    backend.app._fleet_view = broken
+    read, posted = backend.talk(reading(), posting())
+    assert (read.status, error_code(read)) == (500, "internal_error")
+    assert "a mistake of ours" in caplog.text
+    assert b"mistake" not in read.body
+    assert posted.status == 200
+
+
 @pytest.mark.parametrize("length", ["Content-Length: 100000000", "Transfer-Encoding: chunked"])
 def test_a_hundred_megabytes_are_turned_away_early(length: str) -> None:
     head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{length}\r\n\r\n".encode()

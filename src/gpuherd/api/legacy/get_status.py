@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from gpuherd.api.asgi import Receive, Scope, Send, answer, refuse
+from gpuherd.api.asgi import Receive, Scope, Send, answer
 from gpuherd.api.errors import HttpError
 from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.gate import Gate, parse_networks
+from gpuherd.api.legacy.serving import Answer, serve
 from gpuherd.api.legacy.whole_gpus import WholeGpu, local_time, mebibytes, percent, rounded, whole_gpus
 from gpuherd.fleet.views import FleetView, NodeView
 from gpuherd.sources.settings import GetStatusSettings
@@ -93,11 +93,8 @@ class GetStatusApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        try:
-            async with asyncio.timeout(30.0):
-                await self._serve(scope, send)
-        except HttpError as error:
-            await refuse(scope, send, error)
+        answering = Answer(send)
+        await serve(scope, answering, self._serve(scope, answering))
 
     async def _serve(self, scope: Scope, send: Send) -> None:
         self._gate.check(scope)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import math
 import time
@@ -11,12 +10,13 @@ from collections.abc import Callable
 import msgspec
 from msgspec import structs
 
-from gpuherd.api.asgi import Headers, Receive, Scope, Send, answer, header, refuse
+from gpuherd.api.asgi import Headers, Receive, Scope, Send, answer, header
 from gpuherd.api.errors import HttpError
 from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.claims import NameClaims
 from gpuherd.api.legacy.gate import Gate, parse_networks, read_body
 from gpuherd.api.legacy.gpustat_shape import gpustat_payload, mapped_ip
+from gpuherd.api.legacy.serving import Answer, serve
 from gpuherd.fleet.views import FleetView
 from gpuherd.model.errors import Refused
 from gpuherd.sources.assembly import Scrub, SteadyParts, remembering
@@ -27,7 +27,6 @@ from gpuherd.sources.settings import GpustatSettings
 __all__ = ["GpustatApp"]
 
 MAX_BODY_BYTES = 2**20
-REQUEST_SECONDS = 15.0
 _STATUS = {"name_taken": 409, "too_many_nodes": 503}
 
 
@@ -82,19 +81,12 @@ class GpustatApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; errors get the API's one JSON shape."""
-        cors: Headers = []
-        try:
-            sender = self._gate.check(scope)
-            cors = self._cors(scope)
-            async with asyncio.timeout(REQUEST_SECONDS):
-                await self._serve(scope, receive, send, sender, cors)
-        except HttpError as error:
-            error.headers.update({name.decode(): value.decode() for name, value in cors})
-            await refuse(scope, send, error)
-        except TimeoutError:
-            await refuse(scope, send, HttpError(408, "timeout", "the request took too long"))
+        answering = Answer(send)
+        await serve(scope, answering, self._serve(scope, receive, answering))
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, sender: str, cors: Headers) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Answer) -> None:
+        sender = self._gate.check(scope)
+        cors = send.headers = self._cors(scope)
         if scope["type"] != "http" or scope["path"] != "/":
             raise HttpError(404, "not_found", _not_here(scope))
         method = scope["method"]
@@ -106,8 +98,7 @@ class GpustatApp:
             headers = [(b"content-type", b"application/json; charset=utf-8"), (b"cache-control", b"no-store")]
             await answer(send, 200, [*headers, *cors], b"" if method == "HEAD" else self._everything())
         elif method == "OPTIONS" and cors:
-            allowed = [(b"access-control-allow-methods", b"GET,HEAD")]
-            await answer(send, 204, [*cors, *allowed], b"")
+            await answer(send, 204, [*cors, (b"access-control-allow-methods", b"GET,HEAD")], b"")
         else:
             raise HttpError(
                 405,
