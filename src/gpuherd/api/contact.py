@@ -59,8 +59,7 @@ class Contact:
         self._backoff = Backoff(uniform=random.uniform)
         self._failing_since: float | None = None
         self._task: asyncio.Task[None] | None = None
-        self.failures = 0
-        self.failure: ContactFailed | None = None
+        self._failed_at: float | None = None
 
     @property
     def node_id(self) -> str:
@@ -70,7 +69,14 @@ class Contact:
     def take(self, report: Report) -> None:
         """Take a report of right now; ``Refused`` if its parts do not line up."""
         self._fleet.accept_report(self._node_id, report, self._way.interval_seconds)
-        self.failure = None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether nothing has come since contact was lost or could not be made."""
+        if self._failed_at is None:
+            return False
+        received = self._fleet.received_at(self._node_id)
+        return received is None or received < self._failed_at
 
     def start(self) -> None:
         """Begin to follow."""
@@ -111,7 +117,6 @@ class Contact:
         if self._failing_since is None or (received is not None and received >= started):
             self._failing_since = self._clock.wall()
             self._backoff.reset()
-        self.failures += 1
-        self.failure = failure
+        self._failed_at = self._clock.monotonic()
         self._fleet.note(self._node_id, "contact", contact_problem(failure, self._failing_since))
         return self._backoff.slow_seconds() if failure.needs_person else self._backoff.next_seconds()

@@ -388,7 +388,7 @@ class Roster:
                 name=group.name,
                 way=group.way.way,
                 nodes=len(group.contacts),
-                failing=sum(contact.failure is not None for contact in group.contacts.values()),
+                failing=sum(contact.is_failing for contact in group.contacts.values()),
                 missing=len(group.missing),
                 refused=group.refused,
                 found_at=group.found_at,

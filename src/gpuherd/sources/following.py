@@ -15,7 +15,9 @@ class ContactFailed(Failed):
     """A node cannot be reached or understood; ``code`` is stable, the text names the node, the reason and the remedy.
 
     Codes: ``unreachable``, ``timeout``, ``link_lost``, ``login_refused``, ``host_key_unknown``,
-    ``host_key_changed``, ``wrong_password``, ``hub_refused``, ``garbled``, ``too_large``, ``no_data``.
+    ``host_key_changed``, ``session_refused``, ``wrong_password``, ``node_unproven`` (the node does not know the
+    secret), ``hub_refused`` (the node does not believe us), ``tls_failed``, ``other_version``, ``replaced``,
+    ``garbled``, ``too_large``, ``no_data``.
     ``needs_person``: trying again soon will not change it.
     """
 
