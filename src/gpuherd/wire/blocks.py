@@ -40,6 +40,7 @@ MAX_BANNER_BYTES = 64 * 1024
 MAX_ROUND_BYTES = 16 * 1024 * 1024
 MAX_BLOCKS = 1024
 MAX_DELIMITER_BYTES = 256
+MAX_WHOLE_BYTES = 64 * 1024
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _REFUSAL = f"{GREETING} refused ".encode()
@@ -122,9 +123,12 @@ class BlockReader:
         """
         rounds: list[Round] = []
         if self._refusal is None:
-            self._buffer += chunk
             try:
-                self._take(rounds)
+                if self._is_whole(chunk):
+                    self._take_whole(chunk, rounds)
+                else:
+                    self._buffer += chunk
+                    self._take(rounds)
             except Refused as refusal:
                 self._refusal = refusal
                 self._buffer.clear()
@@ -132,6 +136,28 @@ class BlockReader:
         if self._refusal is not None and not rounds:
             raise Refused(self._refusal.code, str(self._refusal))
         return rounds
+
+    def _is_whole(self, chunk: bytes) -> bool:
+        """Whether a chunk begins with a delimiter and may end with one, as a round does that is printed at once."""
+        return (
+            self._number is None
+            and self.script_version is not None
+            and not self._buffer
+            and len(chunk) <= MAX_WHOLE_BYTES
+            and chunk.endswith(b"\n")
+            and chunk.startswith(self._mark)
+        )
+
+    def _take_whole(self, chunk: bytes, rounds: list[Round]) -> None:
+        """Cut at all delimiters in one go: the same as ``_take``, at a fraction of its cost."""
+        content = b""
+        for piece in chunk.split(self._mark)[1:]:
+            words, _, following = piece.partition(b"\n")
+            self._round_bytes += len(content) + len(self._mark) + len(words) + 1
+            self._obey(words, content, rounds)
+            content = following
+        self._buffer += content  # the rest, which may hold the beginning of a mark
+        self._searched = 0
 
     def _take(self, rounds: list[Round]) -> None:
         begin = 0  # of the content that the next delimiter ends
@@ -150,7 +176,7 @@ class BlockReader:
                 break
             self._check_size(begin, end + 1)
             self._round_bytes += end + 1 - begin
-            self._obey(bytes(self._buffer[words_at:end]), begin, at, rounds)
+            self._obey(bytes(self._buffer[words_at:end]), bytes(self._buffer[begin:at]), rounds)
             begin = self._searched = end + 1
         self._check_size(begin, len(self._buffer))
         del self._buffer[:begin]
@@ -177,8 +203,8 @@ class BlockReader:
                 "look at what its login scripts print",
             )
 
-    def _obey(self, words: bytes, begin: int, at: int, rounds: list[Round]) -> None:
-        """Do what a delimiter says; the content before it lies between ``begin`` and ``at``."""
+    def _obey(self, words: bytes, content: bytes, rounds: list[Round]) -> None:
+        """Do what a delimiter says about the content before it."""
         if self.script_version is None:
             start = _START.fullmatch(words)
             if start is None:
@@ -193,7 +219,7 @@ class BlockReader:
                 raise Refused("garbled", f"the node's script printed block {name} twice in a round")
             if len(self._blocks) >= MAX_BLOCKS:
                 raise Refused("too_large", f"the node printed more than {MAX_BLOCKS} blocks in one round")
-            self._blocks[name] = Block(name, status, bytes(self._buffer[begin:at]))
+            self._blocks[name] = Block(name, status, content)
         elif (end := _END.fullmatch(words)) and int(end[1]) == self._number:
             rounds.append(Round(self._number, self._blocks))
             self._number, self._blocks = None, {}

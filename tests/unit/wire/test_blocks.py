@@ -165,3 +165,11 @@ def test_the_message_that_starts_a_channel() -> None:
             BlockReader(bad)
     with pytest.raises(ValueError, match="command_lines"):
         start_message(TOKEN, interval_seconds=1, deadline_seconds=1, command_lines="all", script=b"")
+
+
+@given(st.lists(st.one_of(words, junk), max_size=25))
+@settings(max_examples=400, deadline=None)
+def test_a_chunk_of_whole_rounds_is_read_like_its_bytes(parts: list[bytes]) -> None:
+    content = mark("alive") + b"".join(parts) + b"\n"
+    assert read([START, content]) == read([START, *(content[at : at + 1] for at in range(len(content)))])
+    assert read([START, content, content]) == read([START + content + content])
