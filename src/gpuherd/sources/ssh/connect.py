@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncssh
 
@@ -14,13 +14,13 @@ from gpuherd.model.text import clean
 from gpuherd.sources.following import ContactFailed
 from gpuherd.sources.settings import SshSettings
 from gpuherd.sources.ssh.client import LoginClient
-from gpuherd.sources.ssh.dial import ServerBusy, busy, dial
+from gpuherd.sources.ssh.dial import Line, ServerBusy, busy, dial
 from gpuherd.sources.ssh.gates import Gates
 from gpuherd.sources.ssh.known_hosts import KnownKeys, accept_host_key
 from gpuherd.sources.ssh.login import Login
 from gpuherd.sources.ssh.places import Progress
 
-__all__ = ["Connector", "connection_options", "hang_up"]
+__all__ = ["Connector", "Link", "connection_options", "hang_up"]
 
 CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 """Before asyncssh's other defaults: a packet costs the hub half of what chacha20 does."""
@@ -75,6 +75,14 @@ async def hang_up(connection: asyncssh.SSHClientConnection) -> None:
     await connection.wait_closed()
 
 
+class Link(NamedTuple):
+    """A login that works."""
+
+    connection: asyncssh.SSHClientConnection
+    transport: asyncio.Transport | None = None
+    """What carries it, if that is a socket of its own."""
+
+
 class Connector:
     """Logs in at machines, one after the other along a chain of jump hosts."""
 
@@ -99,7 +107,7 @@ class Connector:
         tunnel: asyncssh.SSHClientConnection | None,
         progress: Progress,
         deadline: asyncio.Timeout,
-    ) -> asyncssh.SSHClientConnection:
+    ) -> Link:
         """Log in at one machine, directly or through the connection to a jump host; the caller closes it.
 
         A server that has too many logins under way is tried again as long as the deadline allows.
@@ -122,21 +130,20 @@ class Connector:
         tunnel: asyncssh.SSHClientConnection | None,
         progress: Progress,
         deadline: asyncio.Timeout,
-    ) -> asyncssh.SSHClientConnection:
+    ) -> Link:
         if tunnel is not None or login.is_by_command:
             async with self._gates.logging_in(deadline):
-                return await self._shake_hands(login, {"tunnel": tunnel}, progress)
+                return Link(await self._shake_hands(login, tunnel, progress))
         async with self._gates.dialling(login.address, deadline):
             line = await dial(login, progress, self._threads)
             try:
                 async with self._gates.logging_in(deadline):
-                    return await self._shake_hands(login, {"sock": line, "tunnel": None}, progress)
-            except BaseException:
-                line.close()  # in case that asyncssh did not come as far as taking it over
-                raise
+                    return Link(await self._shake_hands(login, line, progress), line.transport)
+            finally:
+                line.close()
 
     async def _shake_hands(
-        self, login: Login, through: dict[str, Any], progress: Progress
+        self, login: Login, tunnel: asyncssh.SSHClientConnection | Line | None, progress: Progress
     ) -> asyncssh.SSHClientConnection:
         """Shake hands and log in. ``ContactFailed`` says what was refused, by whom."""
         client = LoginClient(login, progress, is_accepting_new=self._settings.host_keys == "accept_new")
@@ -145,7 +152,7 @@ class Connector:
         try:
             connection = await asyncssh.connect(
                 **connection_options(login),
-                **through,
+                tunnel=tunnel,
                 client_factory=lambda: client,
                 known_hosts=lambda *_: (known.trusted, known.authorities, known.revoked),
                 client_keys=None,

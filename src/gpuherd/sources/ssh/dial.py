@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -14,7 +14,7 @@ from gpuherd.sources.following import ContactFailed
 from gpuherd.sources.ssh.login import Login
 from gpuherd.sources.ssh.places import Progress
 
-__all__ = ["ServerBusy", "busy", "dial"]
+__all__ = ["Line", "ServerBusy", "busy", "dial"]
 
 GREETING_BYTES = 255
 BUSY_WORDS = (b"MaxStartups", b"Not allowed at this time")
@@ -27,7 +27,28 @@ class ServerBusy(ContactFailed):
     """The server takes no further logins right now; worth another try within the same attempt."""
 
 
-async def dial(login: Login, progress: Progress, threads: Executor) -> socket.socket:
+class Line:
+    """A connected socket, given to asyncssh as a tunnel: so its transport is known here and can be made to rest."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self.transport: asyncio.Transport | None = None
+
+    async def create_connection(
+        self, make_protocol: Callable[[], asyncio.Protocol], _host: str, _port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        """Start the SSH connection on the socket; called by asyncssh."""
+        loop = asyncio.get_running_loop()
+        self.transport, protocol = await loop.create_connection(make_protocol, sock=self._socket)
+        return self.transport, protocol
+
+    def close(self) -> None:
+        """Close a socket that no connection has taken over."""
+        if self.transport is None:
+            self._socket.close()
+
+
+async def dial(login: Login, progress: Progress, threads: Executor) -> Line:
     """Connect and wait until the server greets; the greeting is left unread.
 
     ``ContactFailed``: ``unreachable``; ``ServerBusy`` if the server closes before it has said who it is, as it does
@@ -43,7 +64,7 @@ async def dial(login: Login, progress: Progress, threads: Executor) -> socket.so
     except BaseException:
         connection.close()
         raise
-    return connection
+    return Line(connection)
 
 
 async def _resolve(login: Login, progress: Progress, threads: Executor) -> list[_Address]:

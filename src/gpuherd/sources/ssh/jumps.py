@@ -85,7 +85,7 @@ class JumpHosts:
                 tunnel = await stack.enter_async_context(self.through(hops[:-1], progress))
                 try:
                     async with asyncio.timeout(self._deadline_seconds) as deadline:
-                        connection = await self._connector.log_in(hops[-1], tunnel, progress, deadline)
+                        connection, _ = await self._connector.log_in(hops[-1], tunnel, progress, deadline)
                         stack.push_async_callback(hang_up, connection)
                 except TimeoutError:
                     raise progress.too_late(self._deadline_seconds) from None

@@ -71,6 +71,8 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         self._watch: asyncio.TimerHandle | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._is_doubted = False
+        self.after_round: Callable[[], None] | None = None
+        """Called when a round is done with."""
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
         """Keep the connection, whose keepalive is needed when the node falls silent."""
@@ -103,6 +105,8 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         if rounds:
             self._rounds += len(rounds)
             self._round_at = self._heard_at
+            if self.after_round is not None:
+                self.after_round()
         if not self._has_started and self._blocks.has_started:
             self._begin()
 

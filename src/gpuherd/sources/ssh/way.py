@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import asyncssh
@@ -22,6 +23,7 @@ from gpuherd.sources.ssh.connect import Connector, hang_up
 from gpuherd.sources.ssh.gates import DIALS_PER_LOGIN, Gates
 from gpuherd.sources.ssh.jumps import JumpHosts
 from gpuherd.sources.ssh.login import LoginBook
+from gpuherd.sources.ssh.pacing import PacedLink, Pacer
 from gpuherd.sources.ssh.places import Progress
 from gpuherd.sources.ssh.session import NodeSession, RoundReader
 from gpuherd.wire.blocks import COMMAND, BlockReader, start_message
@@ -64,6 +66,7 @@ class SshWay:
         self._connector = Connector(
             settings, gates, self._threads, accepted_keys_file=accepted_keys_file, random=random
         )
+        self._pacer = Pacer(settings.interval_seconds)
         self._jumps = JumpHosts(
             self._connector,
             deadline_seconds=settings.connect_deadline_seconds,
@@ -108,9 +111,11 @@ class SshWay:
                 loop = asyncio.get_running_loop()
                 login = await loop.run_in_executor(self._threads, self._book.login, target, progress)
                 tunnel = await stack.enter_async_context(self._jumps.through(login.hops, progress))
-                connection = await self._connector.log_in(login, tunnel, progress, deadline)
-                stack.push_async_callback(hang_up, connection)
-                session = await self._open_session(connection, intake, progress, stack)
+                link = await self._connector.log_in(login, tunnel, progress, deadline)
+                stack.push_async_callback(hang_up, link.connection)
+                session = await self._open_session(link.connection, intake, progress, stack)
+                if link.transport is not None:
+                    session.after_round = partial(self._pacer.rest, PacedLink(link.transport))
                 progress.phase = "waiting for the first line of the script"
                 await session.settled
                 return session
