@@ -261,6 +261,7 @@ class Hub:
 
     async def _sweep(self) -> None:
         self.links.sweep()
+        self.fleet.note_twins()
         if self._roster is not None:
             self._roster.sweep()
 

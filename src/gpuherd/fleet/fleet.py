@@ -22,7 +22,8 @@ from gpuherd.fleet.report_run import ReportRun
 from gpuherd.fleet.rows import DeviceRows, Floats, Ints, NodeRows
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.fleet.states import kept_states, restore_states
-from gpuherd.fleet.views import DeviceView, FleetNotice, FleetView, NodeView, Totals, UserView
+from gpuherd.fleet.twins import find_twins
+from gpuherd.fleet.views import NODE_STATES, DeviceView, FleetNotice, FleetView, NodeView, Totals, UserView
 from gpuherd.model.columns import COLUMNS
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Problem, Report
@@ -107,6 +108,14 @@ class Fleet:
         else:
             node.notes[subject] = problem
         self._publication.inventory_changed(node)
+
+    def note_twins(self) -> None:
+        """Say of nodes that have a GPU in common that they have. Every few seconds."""
+        live = NODE_STATES.index("live")
+        states = self._node_rows.state
+        twins = find_twins(node for node in self._nodes.values() if states[node.row] == live)
+        for node_id in [*(node.id for node in self._nodes.values() if "twin" in node.notes), *twins]:
+            self.note(node_id, "twin", twins.get(node_id))
 
     def set_notices(self, notices: tuple[FleetNotice, ...]) -> None:
         """Say what concerns the whole herd."""

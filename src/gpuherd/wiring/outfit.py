@@ -18,6 +18,7 @@ from gpuherd.model.errors import Misconfigured
 from gpuherd.model.targets import Target
 from gpuherd.sources.following import Arrivals, Way
 from gpuherd.sources.push import NodeLinks
+from gpuherd.sources.settings import NodeInfoSettings
 from gpuherd.wiring.aliases import read_aliases
 from gpuherd.wiring.catalog import FINDERS, WAYS
 from gpuherd.wiring.config import Config
@@ -91,7 +92,21 @@ class ConfiguredOutfit:
         return doors(config, services, arrivals)
 
     def notices(self) -> Sequence[FleetNotice]:
-        """Tell of doors that ask for no credential."""
+        """Tell of doors that ask for no credential, and of a password that everyone knows."""
+        return [*self._open_doors(), *self._known_passwords()]
+
+    def _known_passwords(self) -> list[FleetNotice]:
+        return [
+            FleetNotice(
+                code="known_password",
+                message=f"nodes[{number}] are asked with the password of the old tool's README, which everyone knows; "
+                "change it on the nodes and name a file with the new one (reach.password_file)",
+            )
+            for number, settings in enumerate(self._config.nodes)
+            if isinstance(settings.reach, NodeInfoSettings) and settings.reach.password_file is None
+        ]
+
+    def _open_doors(self) -> list[FleetNotice]:
         legacy = self._config.legacy
         return [
             FleetNotice(

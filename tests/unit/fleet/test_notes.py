@@ -46,6 +46,25 @@ def test_other_notes_stay_until_they_are_taken_back(fleet: Fleet, speaker: Calla
     fleet.note("nobody", "list", LOST)  # a node that is gone is no error
 
 
+def test_a_gpu_that_two_nodes_report_is_told_of_both_while_it_lasts(
+    fleet: Fleet, clock: ManualClock, speaker: Callable[[str], Speaker]
+) -> None:
+    uuid = "GPU-11111111-2222-3333-4444-555555555555"
+    one, other, third = speaker("one"), speaker("other"), speaker("third")
+    for node, card in ((one, gpu(0, uuid=uuid)), (other, gpu(0, uuid=uuid)), (third, gpu(0))):
+        node.describe(card)
+        node.sample(IDLE)
+    fleet.tick()
+    fleet.note_twins()
+    notes = {node.id: [note.code for note in node.notes] for node in fleet.nodes()}
+    assert notes == {"one": ["same_gpu"], "other": ["same_gpu"], "third": []}
+    clock.advance(100)
+    one.sample(IDLE)
+    fleet.tick()
+    fleet.note_twins()
+    assert [node.notes for node in fleet.nodes()] == [(), (), ()], "the other has fallen silent"
+
+
 def test_viewers_are_told_of_notes_and_notices_once_they_change(
     fleet: Fleet, speaker: Callable[[str], Speaker]
 ) -> None:
