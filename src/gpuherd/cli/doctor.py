@@ -51,6 +51,6 @@ def command(
         click.echo(msgspec.json.format(msgspec.json.encode(journal.steps)).decode())
     else:
         click.echo("")
-        for sentence in closing(journal.steps, host or "gpuherd"):
+        for sentence in closing(journal.steps, host):
             click.echo(sentence)
     sys.exit(0 if is_well(journal.steps) else 1)

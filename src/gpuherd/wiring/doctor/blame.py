@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from gpuherd.model.targets import NodeWay
 
-__all__ = ["STAGES", "broken_stage", "in_few_words"]
+__all__ = ["STAGES", "broken_stage", "in_few_words", "with_remedy"]
 
 STAGES: dict[NodeWay, tuple[str, ...]] = {
     "ssh": ("key", "login", "command", "parse"),
@@ -68,6 +68,21 @@ _WORDS = {
     "no_data": "nothing new",
     "replaced": "taken over by another hub",
 }
+_REMEDIES: dict[tuple[NodeWay, str], str] = {
+    ("ssh", "link_lost"): "see sshd's log there (`journalctl -u ssh`)",
+    ("ssh", "garbled"): "see what the login shell prints there",
+    ("pull", "link_lost"): "see the agent's log there (`journalctl -u gpuherd-agent`)",
+    ("pull", "garbled"): "install the same version of gpuherd on both sides",
+    ("node_info", "link_lost"): "see what node_info.py prints there",
+    ("node_info", "garbled"): "is it node_info.py that listens on this port?",
+    ("xmlrpc", "link_lost"): "see what the RPC server prints there",
+    ("xmlrpc", "garbled"): "is it the old monitor's RPC server that listens on this port?",
+    (
+        "xmlrpc",
+        "no_data",
+    ): "see what the old monitor's RPC server prints there, or whether it is another server",
+}
+"""What to do where the way itself does not say so."""
 
 
 def broken_stage(way: NodeWay, code: str, message: str, reached: Collection[str]) -> str:
@@ -99,3 +114,10 @@ def _of_nonsense(stages: Sequence[str], message: str) -> str:
 def in_few_words(code: str) -> str:
     """Say what a code means, for the line of its step."""
     return _WORDS.get(code, code.replace("_", " "))
+
+
+def with_remedy(way: NodeWay, code: str, message: str) -> str:
+    """Complete a sentence that says what is wrong but not what to do."""
+    remedy = _REMEDIES.get((way, code))
+    has_one = ";" in message or message.rstrip().endswith(("?", "`"))
+    return message if remedy is None or has_one else f"{message}; {remedy}"

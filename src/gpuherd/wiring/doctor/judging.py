@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuherd.model.reports import Problem
 from gpuherd.wiring.doctor.steps import Journal, plural
+from gpuherd.wiring.doctor.wording import age
 
 __all__ = ["judge_clock", "judge_reading"]
 
@@ -40,7 +41,7 @@ def judge_reading(
 def judge_clock(journal: Journal, skew_seconds: float, name: str, other: str = "this machine's") -> None:
     """Judge how far a clock is ahead of another."""
     where = "ahead of" if skew_seconds > 0 else "behind"
-    off = f"{abs(skew_seconds):.0f} s {where} {other}"
+    off = f"{age(abs(skew_seconds))} {where} {other}"
     if abs(skew_seconds) > LARGEST_SKEW_SECONDS:
         journal.failed(
             "clock",

@@ -12,6 +12,7 @@ from gpuherd.fleet.views import NodeView
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Report
 from gpuherd.model.targets import NodeWay
+from gpuherd.model.text import clean
 from gpuherd.sources.push import NumberedRun
 from gpuherd.sources.ssh.session import RoundReader
 from gpuherd.wire.blocks import Round
@@ -26,10 +27,14 @@ class Milestones:
 
     def __init__(self) -> None:
         self.reached: list[str] = []
+        self.facts: dict[str, str] = {}
+        """What is to be said of it, where there is more to say than that it works."""
         self._news = asyncio.Event()
 
-    def reach(self, name: str) -> None:
+    def reach(self, name: str, fact: str = "") -> None:
         """Note that something works."""
+        if fact:
+            self.facts.setdefault(name, fact)
         if name not in self.reached:
             self.reached.append(name)
             self._news.set()
@@ -58,12 +63,21 @@ class NotedReader:
 
     def read(self, round: Round) -> Report:  # noqa: A002 - the wire's own word for it
         """Pass on."""
-        self._milestones.reach("command")
+        self._milestones.reach("command", _tools_fact(round))
         return self._reader.read(round)
 
     def close(self) -> None:
         """Pass on."""
         self._reader.close()
+
+
+def _tools_fact(round_: Round) -> str:
+    """Say with what the node reads its GPUs."""
+    block = round_.blocks.get("tools")
+    tools = [] if block is None else clean(block.content.decode(errors="replace").strip(), 80).split()
+    return (
+        f"the script runs, with {', '.join(tools)}" if tools else "the script runs, but finds no nvidia-smi"
+    )
 
 
 class _NotedRun:

@@ -39,6 +39,7 @@ class HostExamination:
 
     async def run(self) -> None:
         """Examine it."""
+        self._journal.start()
         try:
             self._health = await self._api.health()
         except NoHub as error:
@@ -209,13 +210,11 @@ class HostExamination:
                 if self._health is not None
                 else "no hub runs here that could say whether it is enrolled"
             )
-            remedy = (
-                f"{self._host} is in no list ({looked_in(lists)}) and {unknown}{resembling(self._host, names)}"
-                f"{'' if names and resembling(self._host, names) else '; list it in a [[nodes]] table, or enrol it'}"
-            )
+            near = resembling(self._host, names) or "; list it in a [[nodes]] table, or enrol it"
+            remedy = f"{self._host} is in no list ({looked_in(lists)}) and {unknown}{near}"
         self._journal.failed("listed", "in no list", remedy)
         try:
-            target = structs.replace(parse_host(self._host, "the command line"), place="the command line")
+            target = structs.replace(parse_host(self._host, "the command line"), place="what you typed")
         except Misconfigured:
             return
         reach = next(

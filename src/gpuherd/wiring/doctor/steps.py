@@ -70,6 +70,10 @@ class Journal:
         self._last_at = monotonic()
         self.steps: list[Step] = []
 
+    def start(self) -> None:
+        """Count the time of the next step from now."""
+        self._last_at = self._monotonic()
+
     def ok(self, name: str, fact: str, seconds: float | None = None) -> None:
         """It works. ``seconds``: how long it took, if not since the step before."""
         self._add(name, "ok", fact, None, seconds)

@@ -16,7 +16,7 @@ from gpuherd.sources.following import ContactFailed, Way
 from gpuherd.sources.settings import ReachSettings, SshSettings
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.approach import login_fact, make_way, shown_key, take_accepted_keys
-from gpuherd.wiring.doctor.blame import STAGES, broken_stage, in_few_words
+from gpuherd.wiring.doctor.blame import STAGES, broken_stage, in_few_words, with_remedy
 from gpuherd.wiring.doctor.judging import judge_clock, judge_reading
 from gpuherd.wiring.doctor.milestones import NodeRecorder
 from gpuherd.wiring.doctor.network import connect, resolve
@@ -65,6 +65,8 @@ class Walk:
         self._way = way_of(reach)
         self._stages = STAGES[self._way]
         self._before = len(journal.steps)
+        self._seconds: dict[str, float] = {}
+        """How long stages took that are told later than they were looked at."""
         self._recorder = NodeRecorder(
             node_id_for(target.name), target.name, self._way, reach.interval_seconds
         )
@@ -76,6 +78,10 @@ class Walk:
             await self._walk(accepted)
         names = ("resolve", "connect", *self._stages, *(("freshness", "clock") if self._is_thorough else ()))
         self._journal.skip_all([name for name in names if name not in self._told])
+
+    def _fail(self, step: str, failure: ContactFailed) -> None:
+        remedy = with_remedy(self._way, failure.code, str(failure))
+        self._journal.failed(step, in_few_words(failure.code), remedy)
 
     @property
     def _told(self) -> list[str]:
@@ -93,7 +99,7 @@ class Walk:
         except StepFailed as failed:
             self._journal.failed(step, failed.fact, failed.remedy)
         except ContactFailed as failure:
-            self._journal.failed(step, in_few_words(failure.code), str(failure))
+            self._fail(step, failure)
         except Misconfigured as error:
             self._journal.failed(step, "misconfigured", str(error))
 
@@ -120,14 +126,14 @@ class Walk:
     # -- to the first report ---------------------------------------------------------------------------------------
 
     async def _follow(self, route: Route, accepted: Path) -> None:
-        key, key_seconds = "", None
+        key = ""
         if self._is_thorough and isinstance(self._reach, SshSettings):
             started = time.monotonic()
             key = await shown_key(self._target, self._reach, accepted)
-            key_seconds = time.monotonic() - started
+            self._seconds["key"] = time.monotonic() - started
         way = make_way(self._reach, self._recorder, self._config, accepted)
         async with _following(way, self._target, self._recorder) as task:
-            if not await self._first_report(task, self._facts(route, way, key), key_seconds):
+            if not await self._first_report(task, self._facts(route, way, key)):
                 return
             if self._is_thorough:
                 await self._freshness(task)
@@ -142,16 +148,15 @@ class Walk:
                 "command": "the script runs",
             }
         if self._way == "pull":
-            key = "both sides have proven that they know the node's secret"
+            tls = "TLS is verified and " if getattr(self._reach, "is_tls", False) else ""
+            key = f"{tls}both sides have proven that they know the node's secret"
         elif getattr(way, "warning", None):
             key = "it takes the password of the tool's README, which everyone knows: change it"
         else:
             key = "the password is right"
         return {"key": key, "answer": "it answers"}
 
-    async def _first_report(
-        self, task: asyncio.Task[None], facts: dict[str, str], key_seconds: float | None
-    ) -> bool:
+    async def _first_report(self, task: asyncio.Task[None], facts: dict[str, str]) -> bool:
         """Tell the stages as they are reached; whether a report came."""
         milestones = self._recorder.milestones
         due = asyncio.get_running_loop().time() + self._deadline_seconds
@@ -169,9 +174,13 @@ class Walk:
                 self._broken(facts, _why(task, self._target.name))
                 return False
             if stage != "parse":
-                self._journal.ok(stage, facts[stage], key_seconds if stage == "key" else None)
+                self._passed(stage, facts)
         self._parsed()
         return True
+
+    def _passed(self, stage: str, facts: dict[str, str]) -> None:
+        fact = self._recorder.milestones.facts.get(stage) or facts[stage]
+        self._journal.ok(stage, fact, self._seconds.get(stage))
 
     def _broken(self, facts: dict[str, str], failure: ContactFailed) -> None:
         """Tell which stage failed; those before it that were not told yet have worked."""
@@ -181,8 +190,8 @@ class Walk:
         at = broken_stage(self._way, failure.code, str(failure), [name for name in stages if name in told])
         for stage in stages[: stages.index(at)]:
             if stage not in told:
-                self._journal.ok(stage, facts[stage])
-        self._journal.failed(at, in_few_words(failure.code), str(failure))
+                self._passed(stage, facts)
+        self._fail(at, failure)
 
     def _too_late(self, stage: str) -> None:
         name = self._target.name
@@ -234,8 +243,7 @@ class Walk:
                 "freshness", f"the next report came after {gap:.1f} s (asked every {interval:g} s)"
             )
         else:
-            failure = _why(task, self._target.name)
-            self._journal.failed("freshness", in_few_words(failure.code), str(failure))
+            self._fail("freshness", _why(task, self._target.name))
 
     def _clock(self) -> None:
         skews = self._recorder.skews_seconds

@@ -23,18 +23,21 @@ def line(step: Step, *, is_coloured: bool = False) -> str:
     return f"{mark} {step.name:<{_NAME_WIDTH}} {seconds}  {step.fact}".rstrip()
 
 
-def closing(steps: Sequence[Step], subject: str) -> list[str]:
-    """Sum up: all is well, or the one sentence of the first broken step and, after it, of what else is wrong."""
-    failed = broken(steps)
-    if not failed:
+def closing(steps: Sequence[Step], subject: str | None = None) -> list[str]:
+    """Sum up: all is well, or the one sentence of the first broken step, and after it what else is wrong.
+
+    ``subject`` is the node; without one everything was looked at, and nothing comes first.
+    """
+    sentences = [step.remedy or step.fact for step in broken(steps)]
+    if subject is None:
+        if len(sentences) < 2:
+            return sentences or ["All is well."]
+        return [f"{len(sentences)} things are wrong:", *(f"- {sentence}" for sentence in sentences)]
+    if not sentences:
         return [f"{subject}: all is well."]
-    first, *others = [step.remedy or step.fact for step in failed]
-    return [f"{subject}: {_without(subject, first)}", *(f"Also: {other}" for other in others)]
-
-
-def _without(subject: str, sentence: str) -> str:
-    """Take the subject away from the beginning of a sentence that will be put behind it."""
-    return sentence.removeprefix(f"{subject}: ")
+    first, *others = sentences
+    told = first if first.startswith(subject) else f"{subject}: {first}"
+    return [told, *(f"Also: {other}" for other in others)]
 
 
 def age(seconds: float) -> str:

@@ -1,0 +1,175 @@
+"""A running hub: what it says of nodes that report by themselves, and of itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from gpuherd.api.enrolling import open_enrolment
+from gpuherd.wiring.config import load
+from gpuherd.wiring.outfit import configured_hub
+from integration.doctor.conftest import Authority, Doctor, Findings, SshNode
+from support.agent_hub import until
+from support.hub_process import HubProcess, StubbornNode
+
+
+def enrol(doctor: Doctor, name: str) -> str:
+    """Give a node a credential, as the command line does."""
+    with contextlib.closing(open_enrolment(load(doctor.config_file).hub)) as enrolment:
+        return enrolment.admit(name, now=time.time()).credential
+
+
+@asynccontextmanager
+async def hub_process(doctor: Doctor) -> AsyncIterator[HubProcess]:
+    hub = HubProcess(doctor.state_dir)
+    hub.port, hub.url = doctor.port, f"http://127.0.0.1:{doctor.port}/"
+    await hub.start()
+    try:
+        yield hub
+    finally:
+        await hub.stop()
+
+
+def test_an_enrolled_node_that_reports(doctor: Doctor) -> None:
+    async def story() -> None:
+        doctor.configure("")
+        credential = enrol(doctor, "gpu05")
+        async with hub_process(doctor) as hub:
+            node = StubbornNode(hub.url, credential, every_seconds=0.2)
+            task = asyncio.create_task(node.run())
+            try:
+                found = await _when_live(doctor, "gpu05")
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        assert found.broken == ["clock"], "this node's frames are dated long ago"
+        assert found.sentences[0].startswith("gpu05: the clock of gpu05 is ")
+        assert found.states["freshness"] == found.states["parse"] == "ok"
+        assert found.fact("listed") == "in no list: it is enrolled and known to the hub as gpu05"
+        assert found.fact("contact").startswith("live: its agent dials this hub; last report ")
+        assert found.fact("frames").endswith("none refused")
+
+    asyncio.run(story())
+
+
+async def _when_live(doctor: Doctor, name: str) -> Findings:
+    """Examine until the first report has come."""
+    async with asyncio.timeout(20):
+        while True:
+            found = await doctor.look(name)
+            if found.states["contact"] == "ok":
+                return found
+            await asyncio.sleep(0.1)
+
+
+def test_an_enrolled_node_that_never_reported(doctor: Doctor) -> None:
+    async def story() -> None:
+        doctor.configure("")
+        enrol(doctor, "gpu05")
+        async with hub_process(doctor):
+            found = await doctor.look("gpu05")
+        assert found.broken == ["contact"]
+        (sentence,) = found.sentences
+        assert sentence.startswith(
+            "gpu05 is known to the hub but has never reported: run `gpuherd doctor` on that"
+        )
+
+    asyncio.run(story())
+
+
+def test_a_node_that_nobody_knows(doctor: Doctor) -> None:
+    async def story() -> None:
+        doctor.configure("")
+        enrol(doctor, "gpu05")
+        async with hub_process(doctor):
+            found = await doctor.look("gpu50")
+        assert found.sentences[0] == (
+            "gpu50 is in no list (there is no [[nodes]] table in the configuration) and the hub does not know it "
+            "either; did you mean gpu05?"
+        )
+
+    asyncio.run(story())
+
+
+def test_a_listed_node_that_is_enrolled_as_well(doctor: Doctor, ssh_node: SshNode) -> None:
+    async def story() -> None:
+        doctor.configure(ssh_node.table())
+        enrol(doctor, "gpu01")
+        async with configured_hub(load(doctor.config_file)):
+            found = await doctor.look("gpu01")
+        assert found.broken[0] == "listed"
+        assert found.sentences[0] == (
+            "gpu01 of nodes[0].hosts is left out by the hub: gpu01 is enrolled and reports by itself; take it off the "
+            "list, or remove it"
+        )
+
+    asyncio.run(story())
+
+
+def test_what_the_hub_shows_of_a_listed_node(doctor: Doctor, ssh_node: SshNode) -> None:
+    async def story() -> None:
+        doctor.configure(ssh_node.table())
+        async with configured_hub(load(doctor.config_file)) as hub:
+            await until(lambda: (view := hub.node_view("gpu01")) is not None and view.state == "live", "live")
+            found = await doctor.look("gpu01")
+            everything = await doctor.look()
+        assert found.sentences == ["gpu01: all is well."]
+        assert found.fact("hub").startswith("shows it live, last report ")
+        assert everything.states["hub"] == everything.states["state folder"] == "ok"
+        assert everything.sentences == ["All is well."]
+
+    asyncio.run(story())
+
+
+def test_a_hub_that_cannot_do_what_the_user_can(doctor: Doctor, ssh_node: SshNode) -> None:
+    async def story() -> None:
+        lines = ssh_node.known_hosts.read_text()
+        ssh_node.known_hosts.write_text("")
+        doctor.configure(ssh_node.table())
+        async with configured_hub(load(doctor.config_file)) as hub:
+            await until(lambda: (view := hub.node_view("gpu01")) is not None and bool(view.notes), "a note")
+            ssh_node.known_hosts.write_text(lines)
+            found = await doctor.look("gpu01")
+        assert found.broken == ["hub"]
+        assert found.sentences[0].startswith(
+            "gpu01 can be reached now, but not yet by the running hub, which says: gpu01:"
+        )
+
+    asyncio.run(story())
+
+
+def test_a_hub_that_listens_elsewhere(doctor: Doctor) -> None:
+    async def story() -> None:
+        doctor.configure("")
+        hub = HubProcess(doctor.state_dir)
+        await hub.start()
+        try:
+            found = await doctor.look()
+        finally:
+            await hub.stop()
+        assert found.states["hub"] == "failed"
+        assert "was started with another --listen than hub.listen says" in found.sentences[0]
+
+    asyncio.run(story())
+
+
+def test_a_machine_without_anything(doctor: Doctor) -> None:
+    doctor.configure("")
+    found = asyncio.run(doctor.look())
+    assert found.sentences == ["All is well."]
+    assert found.fact("hub") == "none on this machine"
+    assert found.fact("own GPUs") == "none here"
+
+
+def test_a_hub_that_serves_https(doctor: Doctor, authority: Authority) -> None:
+    async def story() -> None:
+        doctor.configure("", **authority.issue("DNS:gpus.example.org"))
+        async with configured_hub(load(doctor.config_file)):
+            found = await doctor.look()
+        assert found.states["hub"] == "ok"
+        assert f"at https://127.0.0.1:{doctor.port}/" in found.fact("hub")
+
+    asyncio.run(story())

@@ -1,0 +1,114 @@
+"""Nodes that run older tools, and files that they drop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from integration.doctor.conftest import Doctor
+from support.old_tools import drop_files, node_info_node, rpc_node, serving
+
+
+def test_an_xmlrpc_node(doctor: Doctor) -> None:
+    with rpc_node() as port:
+        found = doctor(
+            "gpu01",
+            f'[[nodes]]\nhosts = ["gpu01=127.0.0.1:{port}"]\nreach = {{ by = "xmlrpc", interval_seconds = 0.5 }}\n',
+        )
+    assert found.sentences == ["gpu01: all is well."]
+    assert found.fact("parse") == "1 GPU, 1 process"
+    assert (found.states["key"], found.states["clock"]) == ("skipped", "skipped")
+    assert found.fact("key") == "this protocol knows no credential"
+
+
+def test_another_rpc_server(doctor: Doctor) -> None:
+    from xmlrpc.server import SimpleXMLRPCServer
+
+    with serving(SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False)) as port:
+        found = doctor(
+            "gpu01", f'[[nodes]]\nhosts = ["gpu01=127.0.0.1:{port}"]\nreach = {{ by = "xmlrpc" }}\n'
+        )
+    assert found.broken == ["answer"]
+    assert found.states["connect"] == "ok"
+    (sentence,) = found.sentences
+    assert sentence.startswith("gpu01: gpu_stats() fails on gpu01: ")
+    assert sentence.endswith(
+        '"gpu_stats" is not supported; see what the old monitor\'s RPC server prints there, '
+        "or whether it is another server"
+    )
+
+
+def test_an_rpc_server_that_is_not_there(doctor: Doctor) -> None:
+    found = doctor("gpu01", '[[nodes]]\nhosts = ["gpu01=127.0.0.1:1"]\nreach = { by = "xmlrpc" }\n')
+    reason = "nothing listens on 127.0.0.1 port 1 (connection refused)"
+    assert found.sentences == [f"gpu01: {reason}: start the RPC server there, or correct the port"]
+
+
+def node_info(port: int, password_file: Path | None = None) -> str:
+    password = f', password_file = "{password_file}"' if password_file else ""
+    return (
+        f'[[nodes]]\nhosts = ["gpu01=127.0.0.1:{port}"]\n'
+        f'reach = {{ by = "node_info", interval_seconds = 0.5{password} }}\n'
+    )
+
+
+def test_a_node_info_node_with_the_readme_password(doctor: Doctor) -> None:
+    with node_info_node("gpu01") as port:
+        found = doctor("gpu01", node_info(port))
+    assert found.sentences == ["gpu01: all is well."]
+    assert found.fact("key") == "it takes the password of the tool's README, which everyone knows: change it"
+
+
+def test_a_node_info_node_with_another_password(doctor: Doctor, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("not-the-right-one\n")
+    with node_info_node("gpu01", password="s3cret") as port:
+        found = doctor("gpu01", node_info(port, file))
+    assert found.broken == ["key"]
+    (sentence,) = found.sentences
+    assert sentence.startswith(
+        "gpu01 answers 403, as node_info.py does to a wrong password; put the PASSWD of its"
+    )
+    assert sentence.endswith("into reach.password_file")
+    told = " ".join(step.fact + str(step.remedy) for step in found.steps)
+    assert "not-the-right-one" not in told
+
+
+def test_dropped_files_without_a_hub(doctor: Doctor, tmp_path: Path) -> None:
+    folder = tmp_path / "drops"
+    folder.mkdir()
+    drop_files(folder, "gpu07")
+    found = doctor("gpu07", f'[[folders]]\npath = "{folder}"\n')
+    assert found.states["folder"] == "ok"
+    assert found.fact("parse") == "1 GPU, 1 process"
+    assert found.broken == ["hub"]
+    assert found.sentences[0].endswith("start it with `gpuherd hub run`")
+
+
+def test_dropped_files_that_are_old(doctor: Doctor, tmp_path: Path) -> None:
+    folder = tmp_path / "drops"
+    folder.mkdir()
+    drop_files(folder, "gpu07")
+    for file in folder.iterdir():
+        os.utime(file, (time.time() - 7300, time.time() - 7300))
+    found = doctor("gpu07", f'[[folders]]\npath = "{folder}"\n')
+    assert found.broken[0] == "folder"
+    assert found.sentences[0].startswith(f"gpu07: the files of gpu07 in {folder} were renewed 2 h ago")
+
+
+def test_a_report_that_is_none(doctor: Doctor, tmp_path: Path) -> None:
+    folder = tmp_path / "drops"
+    folder.mkdir()
+    (folder / "gpu07.json").write_text('{"facts": ')
+    found = doctor("gpu07", f'[[folders]]\npath = "{folder}"\n')
+    assert found.broken[0] == "parse"
+    assert "gpu07.json is no report" in found.sentences[0]
+
+
+def test_a_folder_that_is_missing(doctor: Doctor, tmp_path: Path) -> None:
+    doctor.configure(f'[[folders]]\npath = "{tmp_path / "nowhere"}"\n')
+    found = asyncio.run(doctor.look())
+    assert found.states["folder"] == "failed"
+    assert any("make it, mount it, or correct folders.path" in sentence for sentence in found.sentences)
