@@ -124,6 +124,50 @@ def test_a_process_that_becomes_another_program_is_described_anew(dash_node: Fak
                 assert time.monotonic() < until
 
 
+def test_many_gpus_and_processes_over_many_rounds(node: FakeNode) -> None:
+    """Where there are many, most rounds look at them in a cheaper way: nothing is missed by that."""
+    node.gpus(5)
+    code = "read x; exec sleep 100"
+    workers = [subprocess.Popen(["sh", "-c", code], stdin=subprocess.PIPE) for _ in range(4)]
+    try:
+        node.write("apps", "".join(f"GPU-{n}-aaaa, {w.pid}, {n}\n" for n, w in enumerate(workers)))
+        with Session(node, interval_seconds=0.05) as session:
+            reports = [session.report() for _ in range(12)]
+            assert b"pids.same 0" in session.output
+            for report in reports:
+                assert [sample.utilization_gpu for sample in report.sample.devices] == [
+                    0.0,
+                    0.01,
+                    0.02,
+                    0.03,
+                    0.04,
+                ]
+                assert [process.command for process in report.table.processes] == [f"sh -c {code}"] * 4
+                assert None not in [sample.memory_bytes for sample in report.sample.processes]
+            assert reports[-1].table is reports[1].table
+            stdin = workers[0].stdin
+            assert stdin is not None
+            stdin.write(b"\n")
+            stdin.flush()
+            workers[3].kill()
+            workers[3].wait()
+            until = time.monotonic() + 20
+            while not session.report().table.processes[3].is_gone:
+                assert time.monotonic() < until, "the end of a process is not noticed"
+            while session.report().table.processes[0].command != "sleep 100":
+                assert time.monotonic() < until, "the new program is not noticed"
+            node.write("gpus", "0, GPU-9-aaaa, A100, 00000000:01:00.0, 550.1, [N/A], 81920, 10, 3, 40\n")
+            while len((report := session.report()).facts.devices) != 1:
+                assert time.monotonic() < until, "the new GPU is not noticed"
+            assert report.sample.problems == ()
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+            if worker.stdin is not None:
+                worker.stdin.close()
+
+
 def test_slices_come_from_the_log_without_process_names(
     node: FakeNode, worker: subprocess.Popen[bytes]
 ) -> None:

@@ -1,7 +1,7 @@
 """Nodes on which nothing is installed: what a script prints there becomes the same report that an agent makes.
 
-``node.sh`` runs on the node and prints rounds of blocks (``wire/blocks.py``); ``node.py`` reads them here, with the
-collectors and parsers that an agent uses. Commands, files and pids are the node's, never this machine's.
+The script in ``parts/`` runs on the node and prints rounds of blocks (``wire/blocks.py``); ``node.py`` reads them
+here, with the collectors and parsers that an agent uses. Commands, files and pids are the node's, never this machine's.
 """
 
 from gpuherd.collect.remote.node import RemoteNode

@@ -33,22 +33,22 @@ class RoundRunner:
         self._blocks: dict[str, Block] = {}
         self._remembered: dict[str, Block] = {}
         self._fields: list[str] = []
+        self.tools: frozenset[str] = frozenset()
+        """The tools that the node has."""
 
     def take(self, round_: Round) -> None:
         """Answer from this round from now on."""
         self._blocks = round_.blocks
+        tools = round_.blocks.get("tools")
+        self.tools = (
+            frozenset() if tools is None else frozenset(tools.content.decode(errors="replace").split())
+        )
         for name in _REMEMBERED:
             if name in round_.blocks:
                 self._remembered[name] = round_.blocks[name]
         if "nvidia.fields" in round_.blocks:
             text = round_.blocks["nvidia.fields"].content.decode(errors="replace")
             self._fields = [field.strip() for field in text.split(",")]
-
-    @property
-    def tools(self) -> frozenset[str]:
-        """The tools that the node has."""
-        block = self._blocks.get("tools")
-        return frozenset() if block is None else frozenset(block.content.decode(errors="replace").split())
 
     def run(self, arguments: Sequence[str], deadline_seconds: float) -> bytes:
         """See ``Runner.run``. The deadline was kept on the node."""

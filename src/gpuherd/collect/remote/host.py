@@ -125,9 +125,9 @@ class RemoteHost:
             self._take_disks(blocks["facts.mounts"].content, blocks["facts.df"].content)
         if "facts.time" in blocks:
             self._take_time(blocks["facts.time"].content)
-        facts = self._make_facts()
-        if facts != self._facts:
-            self._facts = facts
+        if self._facts is None or any(name.startswith("facts.") for name in blocks):
+            facts = self._make_facts()
+            self._facts = self._facts if facts == self._facts else facts
 
     def now(self) -> float | None:
         """Say what the node's clock showed in this round; ``None`` if it did not tell."""

@@ -25,6 +25,7 @@ _ENDED = (b"Z", b"X", b"x")
 _OVERFLOW_UID = 65534
 _MOST_USERS = 4096
 _WHO = re.compile(rb"/proc/(\d{1,10})/(?:status:Uid:\s*(\d{1,10})\b.*|cgroup:(.*))")
+_SAME = re.compile(rb"^/proc/(\d{1,10})/stat:(.*)$", re.MULTILINE)
 _SEEN = re.compile(rb"(\d{1,10}) (?:\((.*)|(gone)|hidden ?(\d{1,10})?)", re.DOTALL)
 
 
@@ -74,7 +75,11 @@ class RemoteProcesses:
         self._stats, self._others = {}, {}
         if "users" in round_.blocks:
             self._take_users(round_.blocks["users"].content)
-        if "pids" in round_.blocks:
+        same = round_.blocks.get("pids.same")
+        if same is not None and same.status == 0:
+            for pid, line in _SAME.findall(same.content):
+                self._take_stat(int(pid), line)
+        elif "pids" in round_.blocks:
             for line in round_.blocks["pids"].content.split(b"\n"):
                 self._take_line(line)
         for pid, described in list(self._described.items()):
@@ -178,16 +183,19 @@ class RemoteProcesses:
             return
         pid = int(parts[1])
         if parts[2] is not None:
-            stat = parse_stat(line)
-            # A program's name can hold a line break and then anything: what has no sense is not known.
-            if stat is not None and 0 <= stat.start_ticks < 2**63 and 0 <= stat.resident_pages < 2**40:
-                self._stats[pid] = stat
+            self._take_stat(pid, line)
         elif parts[3]:
             self._others[pid] = Process(pid=pid, is_gone=True)
         else:
             uid = int(parts[4]) if parts[4] else 0
             # The folder of a process that protects itself belongs to root.
             self._others[pid] = Process(pid=pid, user=self._name(uid) if uid else None)
+
+    def _take_stat(self, pid: int, line: bytes) -> None:
+        stat = parse_stat(line)
+        # A program's name can hold a line break and then anything: what has no sense is not known.
+        if stat is not None and 0 <= stat.start_ticks < 2**63 and 0 <= stat.resident_pages < 2**40:
+            self._stats[pid] = stat
 
     def _take_descriptions(self, round_: Round) -> None:
         fresh: dict[int, _Described] = {}
