@@ -21,7 +21,7 @@ from gpuherd.collect.nvidia_smi.query import (
     row_device,
     supported_fields,
 )
-from gpuherd.collect.nvidia_smi.words import fault_of, is_failure, number_of, text_of
+from gpuherd.collect.nvidia_smi.words import _FAILURES, fault_of, is_failure, number_of, text_of
 from gpuherd.collect.reading import CollectorFailed, CollectorUnavailable
 from gpuherd.model.errors import Failed, Unavailable
 
@@ -445,3 +445,8 @@ def test_labels_are_cleaned_and_pids_bounded() -> None:
     assert "\u202e" not in facts.name
     assert facts.pci_bus_id == "\ufffd"
     assert parse_apps("GPU-0, \u00b2, 1\nGPU-0, 99999999999999999999, 1\n".encode()) == []
+
+
+@pytest.mark.parametrize("word", [*_FAILURES, "GPU is lost", "GPU requires reset", "[Reset Required]"])
+def test_no_failure_passes_as_a_healthy_row(word: str) -> None:
+    assert row_device({**ROW, "power.draw": word})[2]

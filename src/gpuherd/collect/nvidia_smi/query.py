@@ -27,6 +27,8 @@ __all__ = [
 
 Row = Mapping[str, str]
 _MIB = 2**20
+_SUSPICIOUS = ("err", "lost", "reset", "blocked")
+"""One of these is in every word that tells a failure (``words.py``)."""
 _PID = re.compile(r"[0-9]{1,9}")
 
 FIELDS: tuple[tuple[str, ...], ...] = (
@@ -188,6 +190,9 @@ def row_device(row: Row) -> tuple[DeviceFacts, DeviceSample, list[Problem]]:
 
 
 def _problems(facts: DeviceFacts, row: Row) -> list[Problem]:
+    words = "\n".join(row.values()).lower()
+    if not any(part in words for part in _SUSPICIOUS):
+        return []
     for word in row.values():
         fault = fault_of(word)
         if fault is not None:

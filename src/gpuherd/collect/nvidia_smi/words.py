@@ -76,13 +76,18 @@ def label_of(word: str | None) -> str | None:
 
 def number_of(word: str | None) -> float | None:
     """Give a number, with or without its unit behind it; a hexadecimal mask too."""
-    text = text_of(word)
-    if text is None:
+    if word is None:
         return None
-    if text[1:2] in ("x", "X") and text.lower().startswith("0x"):
-        try:
-            return int(text, 16)
-        except ValueError:
+    text = word
+    if word[:1] not in _DIGITS or word[1:2] in ("x", "X"):
+        told = text_of(word)
+        if told is None:
             return None
+        text = told
+        if text.lower().startswith("0x"):
+            try:
+                return int(text, 16)
+            except ValueError:
+                return None
     found = _NUMBER.match(text)
     return float(found[0]) if found else None
