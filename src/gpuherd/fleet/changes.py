@@ -11,43 +11,72 @@ from msgspec import Meta, Struct
 
 from gpuherd.fleet.views import DeviceState, FleetNotice, NodeInventory, NodeState, Totals
 
-__all__ = ["DeviceColumns", "FleetChange", "HostColumns", "UseColumns"]
+__all__ = [
+    "DeviceColumns",
+    "DeviceDetailColumns",
+    "DeviceStateColumns",
+    "FleetChange",
+    "HostColumns",
+    "HostStateColumns",
+    "UseColumns",
+]
 
 Numbers = list[float | None]
 
 
 class DeviceColumns(Struct, frozen=True, kw_only=True):
-    """Devices whose state or numbers changed: position i of every list belongs to row ``row[i]``."""
+    """Devices whose numbers changed: position i of every list belongs to row ``row[i]``.
+
+    In the units in which they are rounded: half of the bytes of the whole stream are these.
+    """
 
     row: list[int]
-    state: list[DeviceState]
-    reason: list[str]
-    since: Numbers
     utilization_gpu: Numbers
     utilization_memory: Numbers
-    memory_used_bytes: Numbers
+    memory_used_mebibytes: Numbers
     temperature_celsius: Numbers
     power_watts: Numbers
-    power_limit_watts: Numbers
     fan_ratio: Numbers
-    clock_sm_hertz: Numbers
+    clock_sm_megahertz: Numbers
+
+
+class DeviceDetailColumns(Struct, frozen=True, kw_only=True):
+    """Devices of which something changed that seldom does."""
+
+    row: list[int]
+    power_limit_watts: Numbers
     performance_state: Numbers
     throttle_reasons: Numbers
     ecc_uncorrected: Numbers
 
 
+class DeviceStateColumns(Struct, frozen=True, kw_only=True):
+    """Devices whose availability changed."""
+
+    row: list[int]
+    state: list[DeviceState]
+    reason: list[str]
+    since: Numbers
+
+
 class HostColumns(Struct, frozen=True, kw_only=True):
-    """Nodes whose state, contact or host numbers changed, by node row."""
+    """Nodes whose contact or host numbers changed, by node row."""
+
+    row: list[int]
+    received_at: Numbers
+    cpu_ratio: Numbers
+    load_1m: Numbers
+    memory_used_mebibytes: Numbers
+
+
+class HostStateColumns(Struct, frozen=True, kw_only=True):
+    """Nodes of which something changed that seldom does."""
 
     row: list[int]
     state: list[NodeState]
     reason: list[str]
-    received_at: Numbers
     interval_seconds: Numbers
     clock_skew_seconds: Numbers
-    cpu_ratio: Numbers
-    load_1m: Numbers
-    memory_used_bytes: Numbers
     swap_used_bytes: Numbers
     uptime_seconds: Numbers
     disks_used_bytes: list[Numbers]
@@ -75,5 +104,8 @@ class FleetChange(Struct, frozen=True, kw_only=True):
     nodes: list[NodeInventory]
     removed: Annotated[list[int], Meta(description="Node rows that are gone.")]
     devices: DeviceColumns
+    device_details: DeviceDetailColumns
+    device_states: DeviceStateColumns
     hosts: HostColumns
+    host_states: HostStateColumns
     uses: UseColumns

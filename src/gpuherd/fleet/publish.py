@@ -1,7 +1,7 @@
 """The live stream's content: what viewers have been told, and what to tell them next.
 
-Values are rounded to what a person can see, so that noise below that is not sent. The work is done once per tick
-for all viewers, and only while there are any.
+Values are rounded to what a person can see, so that noise below that is not sent. What seldom changes is compared and
+sent apart from what always does. The work is done once per tick for all viewers, and only while there are any.
 """
 
 from __future__ import annotations
@@ -10,58 +10,62 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpuherd.fleet.changes import DeviceColumns, FleetChange, HostColumns, UseColumns
+from gpuherd.fleet.changes import (
+    DeviceColumns,
+    DeviceDetailColumns,
+    DeviceStateColumns,
+    FleetChange,
+    HostColumns,
+    HostStateColumns,
+    UseColumns,
+)
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer, node_reason
 from gpuherd.fleet.node import Node
-from gpuherd.fleet.rows import DEVICE_COLUMN, HOST_COLUMN, Array, DeviceRows, NodeRows
+from gpuherd.fleet.rows import Array, DeviceRows, NodeRows
+from gpuherd.fleet.stream_columns import (
+    DETAILS,
+    DEVICES,
+    HOST_DETAILS,
+    HOSTS,
+    PROCESSES,
+    USES,
+    Numbers,
+    named_numbers,
+    numbers,
+    visible,
+    visible_matrix,
+)
 from gpuherd.fleet.views import DEVICE_STATES, NODE_STATES, DeviceInventory, FleetNotice, NodeInventory
-from gpuherd.model.columns import COLUMNS
 from gpuherd.wire.matrix import unpack_numbers
 
 __all__ = ["Publication"]
 
-Numbers = list[float | None]
-
-DEVICE_STREAM = (
-    "utilization_gpu",
-    "utilization_memory",
-    "memory_used_bytes",
-    "temperature_celsius",
-    "power_watts",
-    "power_limit_watts",
-    "fan_ratio",
-    "clock_sm_hertz",
-    "performance_state",
-    "throttle_reasons",
-    "ecc_uncorrected",
-)
-HOST_STREAM = ("cpu_ratio", "load_1m", "memory_used_bytes", "swap_used_bytes", "uptime_seconds")
-USE_STREAM = ("gpu_memory_bytes", "utilization_sm")
-PROCESS_STREAM = ("cpu_cores", "memory_bytes")
-_STEP = {"ratio": 0.01, "bytes": 2.0**20, "hertz": 1e6, "seconds": 60.0, "cores": 0.05}
-"""What a viewer can tell apart, by unit; all else is rounded to whole numbers."""
-
-
-def _steps(part: str, names: tuple[str, ...]) -> Array:
-    units = {column.name: column.unit for column in COLUMNS[part]}
-    return np.array([_STEP.get(units[name], 1.0) for name in names])
-
-
-def _rounded(values: Array, steps: Array) -> Array:
-    rounded: Array = np.round(np.round(values / steps) * steps, 6)
-    return rounded
-
-
-def _numbers(values: Array) -> Numbers:
-    return [None if value != value else value for value in values.tolist()]  # noqa: PLR0124 - NaN is not itself
-
 
 def _differs(new: Array, old: Array) -> Array:
-    """Tell the rows in which any value differs; unknown equals unknown."""
-    same = (new == old) | (np.isnan(new) & np.isnan(old))
-    differs: Array = ~same.all(axis=1)
+    """Tell the rows in which any value differs from what was told; those never told differ."""
+    differs = np.ones(len(new), dtype=np.bool_)
+    if not len(old):
+        return differs
+    same = (new[: len(old)] == old) | (np.isnan(new[: len(old)]) & np.isnan(old))
+    differs[: len(old)] = ~same.all(axis=1)
     return differs
+
+
+class _Told:
+    """What was told of all devices and hosts, one matrix a part of the message."""
+
+    def __init__(
+        self, devices: Array, details: Array, states: Array, hosts: Array, host_states: Array
+    ) -> None:
+        self.devices = devices
+        self.details = details
+        self.states = states
+        self.hosts = hosts
+        self.host_states = host_states
+
+
+_NOTHING = np.empty((0, 0))
 
 
 class Publication:
@@ -85,8 +89,7 @@ class Publication:
         self._stale_inventory: dict[str, Node] = {}
         self._moved: set[str] = set()
         self._removed: list[int] = []
-        self._devices = np.empty((0, len(DEVICE_STREAM) + 3))
-        self._hosts = np.empty((0, len(HOST_STREAM) + 4))
+        self._told: _Told | None = None
         self._uses: dict[str, Array] = {}
         self._disks: dict[str, bytes] = {}
 
@@ -111,68 +114,69 @@ class Publication:
 
         Devices that have moved since are left out, hence unknown, until the next tick has judged them.
         """
-        if self._tick != tick:
+        if self._tick != tick or self._told is None:
             self.change(tick)
+        told = self._told
+        assert told is not None  # noqa: S101 - change has just set it
         nodes = list(self._nodes.values())
-        is_told = self._rows.node[: len(self._devices)] >= 0
+        is_told = self._rows.node[: len(told.devices)] >= 0
         for node in nodes:
             if node.id in self._moved:
                 is_told[node.start : node.start + node.count] = False
         used = np.flatnonzero(is_told)
-        use_nodes = [(node, np.arange(len(self._uses[node.id]))) for node in nodes if node.id in self._uses]
-        return self._message(
-            tick, None, nodes, [], used, [node for node in nodes if self._is_told(node)], use_nodes
-        )
-
-    def _is_told(self, node: Node) -> bool:
-        return node.row < len(self._hosts)
+        hosts = [node for node in nodes if node.row < len(told.hosts)]
+        uses = [(node, np.arange(len(self._uses[node.id]))) for node in nodes if node.id in self._uses]
+        return self._message(tick, None, nodes, [], told, (used, used, used), (hosts, hosts), uses)
 
     def change(self, tick: int) -> FleetChange:
         """Tell what differs from what was told before, and take it as told."""
-        devices, hosts = self._current_devices(), self._current_hosts()
-        changed_rows = self._compare(devices, self._devices) & (self._rows.node >= 0)
-        changed_hosts = self._compare(hosts, self._hosts)
+        before, told = self._told or _Told(*[_NOTHING] * 5), self._current()
+        used = self._rows.node >= 0
+        devices, details, states = (
+            _differs(new, old) & used
+            for new, old in (
+                (told.devices, before.devices),
+                (told.details, before.details),
+                (told.states, before.states),
+            )
+        )
+        host_rows = _differs(told.hosts, before.hosts)
+        host_state_rows = _differs(told.host_states, before.host_states)
         stale, self._stale_inventory = self._stale_inventory, {}
         removed, self._removed = self._removed, []
         self._moved.clear()
         told_before, self._tick = self._tick, tick
-        self._devices, self._hosts = devices, hosts
-        use_nodes, host_nodes = [], []
+        self._told = told
+        hosts, host_states, uses = [], [], []
         for node in self._nodes.values():
-            positions = self._changed_uses(node, told_again=node.id in stale)
+            is_stale = node.id in stale
+            positions = self._changed_uses(node, told_again=is_stale)
             if positions.size:
-                use_nodes.append((node, positions))
-            if node.id in stale:
-                changed_rows[node.start : node.start + node.count] = True
-            if changed_hosts[node.row] or node.id in stale or self._disks.get(node.id) != node.disks:
+                uses.append((node, positions))
+            if is_stale:
+                for rows in (devices, details, states):
+                    rows[node.start : node.start + node.count] = True
+            if host_rows[node.row] or is_stale:
+                hosts.append(node)
+            if host_state_rows[node.row] or is_stale or self._disks.get(node.id) != node.disks:
                 self._disks[node.id] = node.disks
-                host_nodes.append(node)
+                host_states.append(node)
+        changed = (np.flatnonzero(devices), np.flatnonzero(details), np.flatnonzero(states))
         return self._message(
-            tick,
-            told_before,
-            list(stale.values()),
-            removed,
-            np.flatnonzero(changed_rows),
-            host_nodes,
-            use_nodes,
+            tick, told_before, list(stale.values()), removed, told, changed, (hosts, host_states), uses
         )
 
-    def _compare(self, new: Array, old: Array) -> Array:
-        changed = np.ones(len(new), dtype=np.bool_)
-        changed[: len(old)] = _differs(new[: len(old)], old)
-        return changed
-
-    def _current_devices(self) -> Array:
-        rows = self._rows
-        columns = [DEVICE_COLUMN[name] for name in DEVICE_STREAM]
-        values = _rounded(rows.values[:, columns], _steps("devices", DEVICE_STREAM))
-        return np.column_stack([values, rows.state, rows.reason, np.round(rows.since)])
-
-    def _current_hosts(self) -> Array:
-        rows = self._node_rows
-        columns = [HOST_COLUMN[name] for name in HOST_STREAM]
-        values = _rounded(rows.values[:, columns], _steps("host", HOST_STREAM))
-        return np.column_stack([values, rows.state, rows.received, rows.interval, np.round(rows.skew)])
+    def _current(self) -> _Told:
+        rows, hosts = self._rows, self._node_rows
+        return _Told(
+            visible(rows.values, DEVICES),
+            visible(rows.values, DETAILS),
+            np.column_stack([rows.state, rows.reason, np.round(rows.since)]),
+            np.column_stack([hosts.received, visible(hosts.values, HOSTS)]),
+            np.column_stack(
+                [hosts.state, hosts.interval, np.round(hosts.skew), visible(hosts.values, HOST_DETAILS)]
+            ),
+        )
 
     def _changed_uses(self, node: Node, *, told_again: bool) -> Array:
         current = self._current_uses(node)
@@ -185,10 +189,8 @@ class Publication:
     def _current_uses(self, node: Node) -> Array:
         """Give one row a use: what it takes of the device, then what its process costs the host."""
         table, layout = node.table, node.layout
-        uses = _matrix(node.uses, len(table.uses), layout.uses, USE_STREAM, "uses")
-        processes = _matrix(
-            node.processes, len(table.processes), layout.processes, PROCESS_STREAM, "processes"
-        )
+        uses = visible_matrix(node.uses, len(table.uses), layout.uses, USES)
+        processes = visible_matrix(node.processes, len(table.processes), layout.processes, PROCESSES)
         return np.column_stack([uses, processes[[use.process for use in table.uses]]])
 
     def _message(
@@ -197,10 +199,12 @@ class Publication:
         after: int | None,
         nodes: list[Node],
         removed: list[int],
-        device_rows: Array,
-        host_nodes: list[Node],
+        told: _Told,
+        device_rows: tuple[Array, Array, Array],
+        host_nodes: tuple[list[Node], list[Node]],
         use_nodes: list[tuple[Node, Array]],
     ) -> FleetChange:
+        devices, details, states = device_rows
         return FleetChange(
             tick=tick,
             after_tick=after,
@@ -209,8 +213,13 @@ class Publication:
             totals=self._composer.totals(),
             nodes=[self._inventory(node) for node in nodes],
             removed=removed,
-            devices=self._device_columns(device_rows),
-            hosts=self._host_columns(host_nodes),
+            devices=DeviceColumns(row=devices.tolist(), **named_numbers(told.devices[devices], DEVICES)),
+            device_details=DeviceDetailColumns(
+                row=details.tolist(), **named_numbers(told.details[details], DETAILS)
+            ),
+            device_states=self._device_states(told, states),
+            hosts=self._hosts(told, host_nodes[0]),
+            host_states=self._host_states(told, host_nodes[1]),
             uses=self._use_columns(use_nodes),
         )
 
@@ -232,59 +241,50 @@ class Publication:
             notes=tuple(node.notes.values()),
         )
 
-    def _device_columns(self, rows: Array) -> DeviceColumns:
-        block = self._devices[rows]
+    def _device_states(self, told: _Told, rows: Array) -> DeviceStateColumns:
+        block = told.states[rows]
         by_row = {node.row: node for node in self._nodes.values()}
         owners = self._rows.node[rows].tolist()
-        numbers = {name: _numbers(block[:, place]) for place, name in enumerate(DEVICE_STREAM)}
         offset = self._clock.wall() - self._clock.monotonic()
-        return DeviceColumns(
+        return DeviceStateColumns(
             row=rows.tolist(),
-            state=[DEVICE_STATES[int(code)] for code in block[:, -3]],
+            state=[DEVICE_STATES[int(code)] for code in block[:, 0]],
             reason=[
                 self._composer.reason(row, by_row[owner])
                 for row, owner in zip(rows.tolist(), owners, strict=True)
             ],
-            since=_numbers(np.round(block[:, -1] + offset)),
-            **numbers,
+            since=numbers(np.round(block[:, 2] + offset), is_whole=True),
         )
 
-    def _host_columns(self, nodes: list[Node]) -> HostColumns:
-        block = self._hosts[[node.row for node in nodes]] if nodes else self._hosts[:0]
-        states = [NODE_STATES[int(code)] for code in block[:, -4]]
-        numbers = {name: _numbers(block[:, place]) for place, name in enumerate(HOST_STREAM)}
+    def _hosts(self, told: _Told, nodes: list[Node]) -> HostColumns:
+        rows = [node.row for node in nodes]
+        block = told.hosts[rows] if rows else told.hosts[:0]
         return HostColumns(
-            row=[node.row for node in nodes],
+            row=rows,
+            received_at=[self._composer.wall_time(value) for value in block[:, 0].tolist()],
+            **named_numbers(block[:, 1:], HOSTS),
+        )
+
+    def _host_states(self, told: _Told, nodes: list[Node]) -> HostStateColumns:
+        rows = [node.row for node in nodes]
+        block = told.host_states[rows] if rows else told.host_states[:0]
+        states = [NODE_STATES[int(code)] for code in block[:, 0]]
+        disks: list[Numbers] = [unpack_numbers(node.disks) for node in nodes]
+        return HostStateColumns(
+            row=rows,
             state=states,
             reason=[node_reason(node, state) for node, state in zip(nodes, states, strict=True)],
-            received_at=[self._composer.wall_time(value) for value in block[:, -3].tolist()],
-            interval_seconds=_numbers(block[:, -2]),
-            clock_skew_seconds=_numbers(block[:, -1]),
-            disks_used_bytes=[unpack_numbers(node.disks) for node in nodes],
-            **numbers,
+            interval_seconds=numbers(block[:, 1]),
+            clock_skew_seconds=numbers(block[:, 2], is_whole=True),
+            disks_used_bytes=disks,
+            **named_numbers(block[:, 3:], HOST_DETAILS),
         )
 
     def _use_columns(self, nodes: list[tuple[Node, Array]]) -> UseColumns:
-        width = len(USE_STREAM) + len(PROCESS_STREAM)
         blocks = [self._uses[node.id][positions] for node, positions in nodes]
-        block = np.concatenate(blocks) if blocks else np.empty((0, width))
-        numbers = {name: _numbers(block[:, place]) for place, name in enumerate(USE_STREAM + PROCESS_STREAM)}
+        block = np.concatenate(blocks) if blocks else np.empty((0, len(USES) + len(PROCESSES)))
         return UseColumns(
             node=[node.row for node, positions in nodes for _ in range(len(positions))],
             position=[position for _, positions in nodes for position in positions.tolist()],
-            **numbers,
+            **named_numbers(block, USES + PROCESSES),
         )
-
-
-def _matrix(data: bytes, rows: int, names: tuple[str, ...], wanted: tuple[str, ...], part: str) -> Array:
-    """Read a kept matrix, rounded, with the wanted columns; those the node does not send are unknown."""
-    source = np.frombuffer(data, dtype="<f8").reshape(rows, len(names))
-    values = np.full((rows, len(wanted)), np.nan)
-    bounds = {column.name: (column.low, column.high) for column in COLUMNS[part]}
-    for place, name in enumerate(wanted):
-        if name in names:
-            column = source[:, names.index(name)]
-            low, high = bounds[name]
-            with np.errstate(invalid="ignore"):
-                values[:, place] = np.where((column >= low) & (column <= high), column, np.nan)
-    return _rounded(values, _steps(part, wanted))

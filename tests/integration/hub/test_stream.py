@@ -57,7 +57,7 @@ def test_a_viewer_gets_everything_once_and_then_every_change(tmp_path: Path, enc
                     name, change = await anext(stream)
                     assert (name, change["after_tick"]) == ("change", tick)
                     tick = change["tick"]
-                    columns = change["devices"]
+                    columns = change["device_states"]
                     busy |= {
                         row
                         for row, state in zip(columns["row"], columns["state"], strict=True)

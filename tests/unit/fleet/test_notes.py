@@ -76,7 +76,7 @@ def test_viewers_are_told_of_notes_and_notices_once_they_change(
     fleet.tick()
     change = fleet.change()
     assert [node.notes for node in change.nodes] == [(LOST,)]
-    assert change.hosts.reason == [LOST.message]
+    assert change.host_states.reason == [LOST.message]
     assert [notice.code for notice in change.notices] == ["list_failed"]
     fleet.note("gpu1", "contact", LOST)
     fleet.tick()

@@ -14,6 +14,15 @@ from gpuherd.model.devices import DeviceSample
 from gpuherd.model.processes import Process, ProcessUse
 from support.herd import GIB, ManualClock, Speaker, gpu
 
+KEYS = {
+    "devices": ("row",),
+    "device_details": ("row",),
+    "device_states": ("row",),
+    "hosts": ("row",),
+    "host_states": ("row",),
+    "uses": ("node", "position"),
+}
+
 
 class Viewer:
     """Applies messages the way the page does."""
@@ -21,13 +30,13 @@ class Viewer:
     def __init__(self) -> None:
         self.tick = -1
         self.nodes: dict[int, Any] = {}
-        self.tables: dict[str, dict[Any, dict[str, Any]]] = {"devices": {}, "hosts": {}, "uses": {}}
+        self.tables: dict[str, dict[Any, dict[str, Any]]] = {table: {} for table in KEYS}
 
     def take(self, change: FleetChange) -> None:
         message = msgspec.json.decode(msgspec.json.encode(change))
         if message["after_tick"] is None:
             self.nodes.clear()
-            self.tables = {"devices": {}, "hosts": {}, "uses": {}}
+            self.tables = {table: {} for table in KEYS}
         else:
             assert message["after_tick"] == self.tick
         self.tick = message["tick"]
@@ -36,7 +45,7 @@ class Viewer:
         for node in message["nodes"]:
             self._forget(node["row"])
             self.nodes[node["row"]] = node
-        for table, keys in (("devices", ("row",)), ("hosts", ("row",)), ("uses", ("node", "position"))):
+        for table, keys in KEYS.items():
             columns = message[table]
             for position, key in enumerate(zip(*(columns[name] for name in keys), strict=True)):
                 self.tables[table][key] = {name: values[position] for name, values in columns.items()}
@@ -45,8 +54,10 @@ class Viewer:
         old = self.nodes.pop(row, None)
         if old is not None:
             for device in old["devices"]:
-                self.tables["devices"].pop((device["row"],), None)
-            self.tables["hosts"].pop((row,), None)
+                for table in ("devices", "device_details", "device_states"):
+                    self.tables[table].pop((device["row"],), None)
+            for table in ("hosts", "host_states"):
+                self.tables[table].pop((row,), None)
             self.tables["uses"] = {key: use for key, use in self.tables["uses"].items() if key[0] != row}
 
 
@@ -105,6 +116,7 @@ def test_a_quiet_herd_sends_next_to_nothing(
     fleet.tick()
     change = fleet.change()
     assert (change.nodes, change.devices.row, change.uses.node) == ([], [], [])
+    assert (change.device_details.row, change.device_states.row, change.host_states.row) == ([], [], [])
     assert change.hosts.row == [0]  # contact moved
 
 
@@ -115,7 +127,7 @@ def test_unknown_stays_unknown_in_the_stream(fleet: Fleet, speaker: Callable[[st
     fleet.tick()
     devices = fleet.snapshot().devices
     assert devices.utilization_gpu == [None]
-    assert devices.memory_used_bytes == [None]
+    assert devices.memory_used_mebibytes == [None]
 
 
 def test_a_newcomer_is_not_told_of_a_device_what_was_true_of_another(
@@ -125,12 +137,12 @@ def test_a_newcomer_is_not_told_of_a_device_what_was_true_of_another(
     shrinking.describe(gpu(0), gpu(1))
     shrinking.sample(*[DeviceSample(utilization_gpu=0.0, memory_used_bytes=0)] * 2)
     fleet.tick()
-    assert fleet.change().devices.state == ["free", "free"]
+    assert fleet.change().device_states.state == ["free", "free"]
     shrinking.describe()
     shrinking.sample()
     growing.describe(gpu(8), gpu(9))  # into the rows that the other one left
     growing.sample(*[DeviceSample(utilization_gpu=0.9)] * 2)
-    assert fleet.snapshot().devices.state == []
+    assert fleet.snapshot().device_states.state == []
     fleet.tick()
-    assert fleet.change().devices.state == ["busy", "busy"]
-    assert fleet.snapshot().devices.state == ["busy", "busy"]
+    assert fleet.change().device_states.state == ["busy", "busy"]
+    assert fleet.snapshot().device_states.state == ["busy", "busy"]

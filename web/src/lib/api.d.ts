@@ -1,4 +1,4 @@
-// Generated from OpenAPI a541d67f306c9b26a7049faa81eb8e2b7c1c27d06843b0d71402afbc97eb38b2 by `npm run generate`; do not edit.
+// Generated from OpenAPI e37006a34ae444725025dde51dd60a8e0f5f888704f7c8b8825b523b51f35bcc by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/agent": {
         parameters: {
@@ -235,24 +235,30 @@ export interface components {
         };
         /**
          * DeviceColumns
-         * @description Devices whose state or numbers changed: position i of every list belongs to row ``row[i]``.
+         * @description Devices whose numbers changed: position i of every list belongs to row ``row[i]``.
+         *
+         *         In the units in which they are rounded: half of the bytes of the whole stream are these.
          */
         DeviceColumns: {
-            clock_sm_hertz: (number | null)[];
-            ecc_uncorrected: (number | null)[];
+            clock_sm_megahertz: (number | null)[];
             fan_ratio: (number | null)[];
-            memory_used_bytes: (number | null)[];
-            performance_state: (number | null)[];
-            power_limit_watts: (number | null)[];
+            memory_used_mebibytes: (number | null)[];
             power_watts: (number | null)[];
-            reason: string[];
             row: number[];
-            since: (number | null)[];
-            state: ("booked" | "busy" | "fault" | "free" | "held" | "offline" | "stale" | "unknown")[];
             temperature_celsius: (number | null)[];
-            throttle_reasons: (number | null)[];
             utilization_gpu: (number | null)[];
             utilization_memory: (number | null)[];
+        };
+        /**
+         * DeviceDetailColumns
+         * @description Devices of which something changed that seldom does.
+         */
+        DeviceDetailColumns: {
+            ecc_uncorrected: (number | null)[];
+            performance_state: (number | null)[];
+            power_limit_watts: (number | null)[];
+            row: number[];
+            throttle_reasons: (number | null)[];
         };
         /**
          * DeviceFacts
@@ -445,6 +451,16 @@ export interface components {
             utilization_memory?: number | null;
         };
         /**
+         * DeviceStateColumns
+         * @description Devices whose availability changed.
+         */
+        DeviceStateColumns: {
+            reason: string[];
+            row: number[];
+            since: (number | null)[];
+            state: ("booked" | "busy" | "fault" | "free" | "held" | "offline" | "stale" | "unknown")[];
+        };
+        /**
          * DeviceView
          * @description One GPU or slice with everything known of it.
          */
@@ -519,7 +535,10 @@ export interface components {
         FleetChange: {
             /** @description Missing a tick? Ask for a new snapshot. */
             after_tick: number | null;
+            device_details: components["schemas"]["DeviceDetailColumns"];
+            device_states: components["schemas"]["DeviceStateColumns"];
             devices: components["schemas"]["DeviceColumns"];
+            host_states: components["schemas"]["HostStateColumns"];
             hosts: components["schemas"]["HostColumns"];
             nodes: components["schemas"]["NodeInventory"][];
             /** @description All that are in force. */
@@ -601,21 +620,14 @@ export interface components {
         };
         /**
          * HostColumns
-         * @description Nodes whose state, contact or host numbers changed, by node row.
+         * @description Nodes whose contact or host numbers changed, by node row.
          */
         HostColumns: {
-            clock_skew_seconds: (number | null)[];
             cpu_ratio: (number | null)[];
-            disks_used_bytes: (number | null)[][];
-            interval_seconds: (number | null)[];
             load_1m: (number | null)[];
-            memory_used_bytes: (number | null)[];
-            reason: string[];
+            memory_used_mebibytes: (number | null)[];
             received_at: (number | null)[];
             row: number[];
-            state: ("live" | "never" | "offline" | "stale")[];
-            swap_used_bytes: (number | null)[];
-            uptime_seconds: (number | null)[];
         };
         /**
          * HostFacts
@@ -724,6 +736,20 @@ export interface components {
              * @default null
              */
             uptime_seconds?: number | null;
+        };
+        /**
+         * HostStateColumns
+         * @description Nodes of which something changed that seldom does.
+         */
+        HostStateColumns: {
+            clock_skew_seconds: (number | null)[];
+            disks_used_bytes: (number | null)[][];
+            interval_seconds: (number | null)[];
+            reason: string[];
+            row: number[];
+            state: ("live" | "never" | "offline" | "stale")[];
+            swap_used_bytes: (number | null)[];
+            uptime_seconds: (number | null)[];
         };
         /**
          * LinkHealth

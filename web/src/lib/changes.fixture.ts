@@ -3,32 +3,39 @@ import type { FleetChange, NodeInventory } from "./types";
 
 export const NO_DEVICES: FleetChange["devices"] = {
   row: [],
-  state: [],
-  reason: [],
-  since: [],
   utilization_gpu: [],
   utilization_memory: [],
-  memory_used_bytes: [],
+  memory_used_mebibytes: [],
   temperature_celsius: [],
   power_watts: [],
-  power_limit_watts: [],
   fan_ratio: [],
-  clock_sm_hertz: [],
+  clock_sm_megahertz: [],
+};
+
+const NO_DETAILS: FleetChange["device_details"] = {
+  row: [],
+  power_limit_watts: [],
   performance_state: [],
   throttle_reasons: [],
   ecc_uncorrected: [],
 };
 
+const NO_STATES: FleetChange["device_states"] = { row: [], state: [], reason: [], since: [] };
+
 const NO_HOSTS: FleetChange["hosts"] = {
+  row: [],
+  received_at: [],
+  cpu_ratio: [],
+  load_1m: [],
+  memory_used_mebibytes: [],
+};
+
+const NO_HOST_STATES: FleetChange["host_states"] = {
   row: [],
   state: [],
   reason: [],
-  received_at: [],
   interval_seconds: [],
   clock_skew_seconds: [],
-  cpu_ratio: [],
-  load_1m: [],
-  memory_used_bytes: [],
   swap_used_bytes: [],
   uptime_seconds: [],
   disks_used_bytes: [],
@@ -44,9 +51,13 @@ const NO_USES: FleetChange["uses"] = {
 };
 
 type Part<Columns> = Partial<Columns>;
-interface Given extends Partial<Omit<FleetChange, "devices" | "hosts" | "uses">> {
+type Tables = "devices" | "device_details" | "device_states" | "hosts" | "host_states" | "uses";
+interface Given extends Partial<Omit<FleetChange, Tables>> {
   devices?: Part<FleetChange["devices"]>;
+  device_details?: Part<FleetChange["device_details"]>;
+  device_states?: Part<FleetChange["device_states"]>;
   hosts?: Part<FleetChange["hosts"]>;
+  host_states?: Part<FleetChange["host_states"]>;
   uses?: Part<FleetChange["uses"]>;
 }
 
@@ -61,7 +72,10 @@ export function change(given: Given = {}): FleetChange {
     removed: [],
     ...given,
     devices: { ...NO_DEVICES, ...given.devices },
+    device_details: { ...NO_DETAILS, ...given.device_details },
+    device_states: { ...NO_STATES, ...given.device_states },
     hosts: { ...NO_HOSTS, ...given.hosts },
+    host_states: { ...NO_HOST_STATES, ...given.host_states },
     uses: { ...NO_USES, ...given.uses },
   };
 }

@@ -18,12 +18,15 @@ export class NumberColumns<Name extends string> {
     return value === undefined || Number.isNaN(value) ? null : value;
   }
 
-  /** Write position i of every list to row `rows[i]`. */
-  write(rows: readonly number[], values: Readonly<Record<Name, readonly Known[]>>): void {
-    for (const row of rows) this.#makeRoom(row);
-    for (const [name, column] of this.#columns) {
-      const list = values[name];
-      rows.forEach((row, i) => (column[row] = list[i] ?? NaN));
+  /** Write position i of a list to row `rows[i]`, times `unit`: what one of its unit is in ours. */
+  write(name: Name, rows: readonly number[], values: readonly Known[], unit = 1): void {
+    this.#makeRoom(rows.reduce((most, row) => Math.max(most, row), -1));
+    const column = this.#columns.get(name);
+    if (!column) return;
+    for (let i = 0; i < rows.length; i += 1) {
+      const row = rows[i];
+      const value = values[i];
+      if (row !== undefined) column[row] = value == null ? NaN : value * unit;
     }
   }
 

@@ -8,11 +8,17 @@ describe("Herd", () => {
     herd.apply(
       change({
         nodes: [node(0, { devices: [gpu(0), gpu(1, 1)] })],
-        devices: { row: [0, 1], state: ["free", "busy"], utilization_gpu: [0, 0.5] },
+        devices: { row: [0, 1], utilization_gpu: [0, 0.5] },
+        device_states: { row: [0, 1], state: ["free", "busy"] },
       }),
     );
     herd.apply(
-      change({ tick: 2, after_tick: 1, devices: { row: [1], state: ["held"], utilization_gpu: [0.25] } }),
+      change({
+        tick: 2,
+        after_tick: 1,
+        devices: { row: [1], utilization_gpu: [0.25] },
+        device_states: { row: [1], state: ["held"] },
+      }),
     );
     expect([herd.deviceState(0), herd.deviceState(1)]).toEqual(["free", "held"]);
     expect([herd.device("utilization_gpu", 0), herd.device("utilization_gpu", 1)]).toEqual([0, 0.25]);
@@ -21,9 +27,13 @@ describe("Herd", () => {
   it("refuses a change that does not follow, and leaves everything as it was", () => {
     const herd = new Herd();
     herd.apply(
-      change({ tick: 5, nodes: [node(0, { devices: [gpu(0)] })], devices: { row: [0], state: ["busy"] } }),
+      change({
+        tick: 5,
+        nodes: [node(0, { devices: [gpu(0)] })],
+        device_states: { row: [0], state: ["busy"] },
+      }),
     );
-    expect(herd.apply(change({ tick: 8, after_tick: 7, devices: { row: [0], state: ["free"] } }))).toBe(
+    expect(herd.apply(change({ tick: 8, after_tick: 7, device_states: { row: [0], state: ["free"] } }))).toBe(
       false,
     );
     expect(herd.tick).toBe(5);
@@ -51,8 +61,10 @@ describe("Herd", () => {
     herd.apply(
       change({
         nodes: [node(0, { devices: [gpu(3)] })],
-        devices: { row: [3], state: ["busy"], power_watts: [300] },
-        hosts: { row: [0], state: ["live"], cpu_ratio: [0.5] },
+        devices: { row: [3], power_watts: [300] },
+        device_states: { row: [3], state: ["busy"] },
+        hosts: { row: [0], cpu_ratio: [0.5] },
+        host_states: { row: [0], state: ["live"] },
       }),
     );
     herd.apply(change({ tick: 2, after_tick: 1, removed: [0] }));
@@ -75,7 +87,8 @@ describe("Herd", () => {
     herd.apply(
       change({
         nodes: [node(0, { devices: [gpu(0)] })],
-        devices: { row: [0], state: ["free"], power_watts: [50] },
+        devices: { row: [0], power_watts: [50] },
+        device_states: { row: [0], state: ["free"] },
       }),
     );
     const process = { pid: 7, user: "user01" };

@@ -33,6 +33,8 @@ export type DeviceNumber = (typeof DEVICE_NUMBERS)[number];
 export type HostNumber = (typeof HOST_NUMBERS)[number];
 export type UseNumber = (typeof USE_NUMBERS)[number];
 
+const MEBIBYTE = 2 ** 20;
+const MEGAHERTZ = 1e6;
 const NO_TOTALS: Totals = { nodes: {}, devices: {}, models: [] };
 const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
@@ -95,8 +97,8 @@ export class Herd {
     this.totals = change.totals;
     this.notices = change.notices;
     this.#applyInventory(change);
-    this.#applyDevices(change.devices);
-    this.#applyHosts(change.hosts);
+    this.#applyDevices(change);
+    this.#applyHosts(change);
     this.#applyUses(change.uses);
     return true;
   }
@@ -147,20 +149,40 @@ export class Herd {
     delete this.#deviceReasons[row];
   }
 
-  #applyDevices(columns: FleetChange["devices"]): void {
-    this.#devices.write(columns.row, columns);
-    columns.row.forEach((row, i) => {
-      this.#deviceStates[row] = columns.state[i] ?? "unknown";
-      this.#deviceReasons[row] = columns.reason[i] ?? "";
+  #applyDevices({ devices, device_details: details, device_states: states }: FleetChange): void {
+    const table = this.#devices;
+    table.write("utilization_gpu", devices.row, devices.utilization_gpu);
+    table.write("utilization_memory", devices.row, devices.utilization_memory);
+    table.write("memory_used_bytes", devices.row, devices.memory_used_mebibytes, MEBIBYTE);
+    table.write("temperature_celsius", devices.row, devices.temperature_celsius);
+    table.write("power_watts", devices.row, devices.power_watts);
+    table.write("fan_ratio", devices.row, devices.fan_ratio);
+    table.write("clock_sm_hertz", devices.row, devices.clock_sm_megahertz, MEGAHERTZ);
+    table.write("power_limit_watts", details.row, details.power_limit_watts);
+    table.write("performance_state", details.row, details.performance_state);
+    table.write("throttle_reasons", details.row, details.throttle_reasons);
+    table.write("ecc_uncorrected", details.row, details.ecc_uncorrected);
+    table.write("since", states.row, states.since);
+    states.row.forEach((row, i) => {
+      this.#deviceStates[row] = states.state[i] ?? "unknown";
+      this.#deviceReasons[row] = states.reason[i] ?? "";
     });
   }
 
-  #applyHosts(columns: FleetChange["hosts"]): void {
-    this.#hosts.write(columns.row, columns);
-    columns.row.forEach((row, i) => {
-      this.#nodeStates[row] = columns.state[i] ?? "never";
-      this.#nodeReasons[row] = columns.reason[i] ?? "";
-      this.#disksUsed[row] = columns.disks_used_bytes[i] ?? [];
+  #applyHosts({ hosts, host_states: states }: FleetChange): void {
+    const table = this.#hosts;
+    table.write("received_at", hosts.row, hosts.received_at);
+    table.write("cpu_ratio", hosts.row, hosts.cpu_ratio);
+    table.write("load_1m", hosts.row, hosts.load_1m);
+    table.write("memory_used_bytes", hosts.row, hosts.memory_used_mebibytes, MEBIBYTE);
+    table.write("interval_seconds", states.row, states.interval_seconds);
+    table.write("clock_skew_seconds", states.row, states.clock_skew_seconds);
+    table.write("swap_used_bytes", states.row, states.swap_used_bytes);
+    table.write("uptime_seconds", states.row, states.uptime_seconds);
+    states.row.forEach((row, i) => {
+      this.#nodeStates[row] = states.state[i] ?? "never";
+      this.#nodeReasons[row] = states.reason[i] ?? "";
+      this.#disksUsed[row] = states.disks_used_bytes[i] ?? [];
     });
   }
 
@@ -172,16 +194,15 @@ export class Herd {
       else places.set(node, [i]);
     });
     for (const [node, list] of places) {
-      const pick = (values: readonly Known[]): Known[] => list.map((i) => values[i] ?? null);
-      this.#uses.get(node)?.write(
-        list.map((i) => columns.position[i] ?? 0),
-        {
-          gpu_memory_bytes: pick(columns.gpu_memory_bytes),
-          utilization_sm: pick(columns.utilization_sm),
-          cpu_cores: pick(columns.cpu_cores),
-          memory_bytes: pick(columns.memory_bytes),
-        },
-      );
+      const table = this.#uses.get(node);
+      if (!table) continue;
+      const positions = list.map((i) => columns.position[i] ?? 0);
+      for (const name of USE_NUMBERS)
+        table.write(
+          name,
+          positions,
+          list.map((i) => columns[name][i] ?? null),
+        );
     }
   }
 }

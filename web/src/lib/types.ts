@@ -13,8 +13,8 @@ export type Problem = Schemas["Problem"];
 export type FleetNotice = Schemas["FleetNotice"];
 export type NodeWay = NodeInventory["way"];
 export type Totals = Schemas["Totals"];
-export type DeviceState = Schemas["DeviceColumns"]["state"][number];
-export type NodeState = Schemas["HostColumns"]["state"][number];
+export type DeviceState = Schemas["DeviceStateColumns"]["state"][number];
+export type NodeState = Schemas["HostStateColumns"]["state"][number];
 
 /** All states of a device, in the order in which they are counted and shown. */
 export const DEVICE_STATES = [
