@@ -57,6 +57,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     rss_bytes: int
     failures: list[str]
+    start_seconds: float
+    """From the first login to the first sample of the last host."""
     gaps: list[float]
     """Between the samples of each host, in seconds."""
 
@@ -97,10 +99,12 @@ class Hub:
         self.folder = Path(job.folder)
         self.intakes: list[Intake] = []
         self.failures: list[str] = []
+        self.start_seconds = 0.0
         self.tasks: list[asyncio.Task[None]] = []
 
     async def add(self, count: int) -> None:
         """Connect that many more hosts and wait for their first samples."""
+        start = time.monotonic()
         fresh = [Intake(len(self.intakes) + number) for number in range(count)]
         self.intakes += fresh
         follow = {"channel": self._channels, "exec": self._execs, "spawn": self._spawns}[self.job.way]()
@@ -110,6 +114,7 @@ class Hub:
             if time.monotonic() > deadline:
                 self.failures.append("not every host has reported within 120 s")
             await asyncio.sleep(0.1)
+        self.start_seconds = time.monotonic() - start
 
     async def _kept(self, follow: Callable[[Intake], object], intake: Intake) -> None:
         try:
@@ -201,6 +206,7 @@ class Hub:
             samples=sum(sum(1 for when in intake.times if when > start) for intake in self.intakes),
             rss_bytes=memory_bytes(os.getpid())[0],
             failures=self.failures[:5],
+            start_seconds=self.start_seconds,
             gaps=gaps,
         )
 
