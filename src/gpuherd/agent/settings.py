@@ -116,7 +116,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     collectors: Annotated[
         tuple[Label, ...],
         Meta(max_length=16, description="Ways to read GPUs, tried in this order; none reads the host only."),
-    ] = ("nvml", "nvidia_smi")
+    ] = ("nvml", "nvidia_smi", "amd_smi", "rocm_smi")
     pcie_throughput: Annotated[
         bool, Meta(description="Read PCIe traffic too; costs 20 to 40 ms per GPU and sample.")
     ] = False

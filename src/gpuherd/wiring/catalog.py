@@ -12,6 +12,8 @@ __all__ = ["COLLECTORS", "FINDERS", "WAYS", "probe_spec"]
 COLLECTORS = {
     "nvml": "gpuherd.collect.nvml:NvmlCollector",
     "nvidia_smi": "gpuherd.collect.nvidia_smi:NvidiaSmiCollector",
+    "amd_smi": "gpuherd.collect.amd_smi:AmdSmiCollector",
+    "rocm_smi": "gpuherd.collect.rocm_smi:RocmSmiCollector",
 }
 """Ways to read GPUs, as named in ``agent.collectors``."""
 FINDERS = {

@@ -13,7 +13,7 @@ from gpuherd.wiring.config import load, read_config
 def test_no_file_at_all_is_good() -> None:
     config = read_config("", "nothing")
     assert config.hub.listen == "127.0.0.1:8470"
-    assert config.agent.collectors == ("nvml", "nvidia_smi")
+    assert config.agent.collectors == ("nvml", "nvidia_smi", "amd_smi", "rocm_smi")
 
 
 def test_the_command_line_wins_and_none_does_not() -> None:
