@@ -23,7 +23,8 @@ MAX_HEAD_BYTES = 16 * 1024
 MAX_BODY_BYTES = 64 * 1024
 
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.[01]")
-_HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+):[ \t]*(.*?)[ \t]*")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NOT_IN_HEADERS = re.compile(r"[\0\r\n]")
 
 
 class BadRequest(GpuherdError):  # noqa: N818 - reads as a state, like the others of the tree
@@ -69,10 +70,11 @@ def parse_head(head: bytes) -> Request:
         raise BadRequest(400, "this is no HTTP/1.1 request")
     headers: dict[str, str] = {}
     for line in lines[1:]:
-        header = _HEADER.fullmatch(line)
-        if header is None:
+        # By hand: an expression for blanks on both sides of a value takes the cube of its length when it fails.
+        name, colon, value = line.partition(":")
+        if not colon or not _HEADER_NAME.fullmatch(name) or _NOT_IN_HEADERS.search(value):
             raise BadRequest(400, "the request has a malformed header")
-        headers[header[1].lower()] = header[2]
+        headers[name.lower()] = value.strip(" \t")
     return Request(method=match[1], path=match[2].partition("?")[0], headers=headers)
 
 

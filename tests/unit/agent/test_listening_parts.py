@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,14 @@ from hypothesis import strategies as st
 
 from gpuherd.agent.listen_address import ListenAddress, Networks
 from gpuherd.agent.node_info_port import Guesses
-from gpuherd.agent.requests import BadRequest, Request, Response, body_length, parse_head
+from gpuherd.agent.requests import (
+    MAX_HEAD_BYTES,
+    BadRequest,
+    Request,
+    Response,
+    body_length,
+    parse_head,
+)
 from gpuherd.model.errors import Misconfigured
 from support.herd import ManualClock
 
@@ -56,6 +64,15 @@ def test_a_request() -> None:
         method="POST", path="/get-status", headers={"host": "x:1", "content-length": "12", "x": ""}
     )
     assert body_length(request) == 12
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\0", b"\n\t", b"x\n"])
+def test_a_hostile_header_is_refused_at_once(end: bytes) -> None:
+    head = b"GET / HTTP/1.1\r\na:" + b" " * (MAX_HEAD_BYTES - 100) + end + b"\r\n\r\n"
+    began = time.process_time()
+    with pytest.raises(BadRequest, match="malformed header"):
+        parse_head(head)
+    assert time.process_time() - began < 0.5, "everything the agent does waits for this"
 
 
 @given(st.binary(max_size=200))
