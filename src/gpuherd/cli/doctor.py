@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -40,10 +41,13 @@ def command(
     # What parts log is for a hub that runs for months; here all of it is told as steps.
     logging.getLogger().addHandler(logging.NullHandler())
     is_coloured = not as_json and sys.stdout.isatty()
+    is_ascii = "utf" not in (sys.stdout.encoding or "").lower()
+    if is_ascii and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
     def tell(step: Step) -> None:
         if not as_json:
-            click.echo(line(step, is_coloured=is_coloured))
+            click.echo(line(step, is_coloured=is_coloured, is_ascii=is_ascii))
 
     journal = Journal(tell)
     asyncio.run(examine(host, journal, config_file=config_file, state_dir=state_dir, hub_url=hub_url))

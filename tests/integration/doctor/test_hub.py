@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
 
 from gpuherd.api.enrolling import open_enrolment
 from gpuherd.wiring.config import load
 from gpuherd.wiring.outfit import configured_hub
 from integration.doctor.conftest import Authority, Doctor, Findings, SshNode
 from support.agent_hub import until
+from support.hub import node_client
 from support.hub_process import HubProcess, StubbornNode
+from support.old_tools import drop_files, posting
+from support.running import free_port
 
 
 def enrol(doctor: Doctor, name: str) -> str:
@@ -173,3 +180,76 @@ def test_a_hub_that_serves_https(doctor: Doctor, authority: Authority) -> None:
         assert f"at https://127.0.0.1:{doctor.port}/" in found.fact("hub")
 
     asyncio.run(story())
+
+
+def test_a_node_that_posts_gpustat(doctor: Doctor) -> None:
+    async def story() -> None:
+        port = free_port()
+        doctor.configure(f'[legacy.gpustat]\nlisten = "127.0.0.1:{port}"\nnetworks = ["127.0.0.0/8"]\n')
+        async with configured_hub(load(doctor.config_file)) as hub:
+            with posting(port, "old01"):
+                await until(
+                    lambda: (view := hub.node_view("old01")) is not None and view.state == "live", "live"
+                )
+                found = await doctor.look("old01")
+            other = await doctor.look("old02")
+            everything = await doctor.look()
+        assert found.fact("contact").startswith("live: it posts gpustat's JSON; last report ")
+        assert found.sentences == ["old01: all is well."]
+        assert found.states["clock"] == "skipped", "gpustat does not tell its time"
+        assert "what was posted to legacy.gpustat" in other.sentences[0]
+        assert everything.fact("door") == f"legacy.gpustat on 127.0.0.1:{port}, for 127.0.0.0/8"
+
+    asyncio.run(story())
+
+
+def test_a_node_whose_files_a_hub_reads(doctor: Doctor, tmp_path: Path) -> None:
+    async def story() -> None:
+        folder = tmp_path / "drops"
+        folder.mkdir()
+        drop_files(folder, "lab7")
+        doctor.configure(f'[[folders]]\npath = "{folder}"\n')  # every 20 s: not waited for
+        async with configured_hub(load(doctor.config_file)) as hub:
+            await until(lambda: (view := hub.node_view("lab7")) is not None and view.state == "live", "live")
+            found = await doctor.look("lab7")
+            for file in folder.iterdir():
+                file.unlink()
+            gone = await doctor.look("lab7")
+        assert found.states["folder"] == found.states["contact"] == "ok"
+        assert gone.broken[0] == "folder"
+        assert gone.sentences[0].startswith("lab7: there are no files of lab7 in ")
+
+    asyncio.run(story())
+
+
+def test_frames_that_the_hub_refuses(doctor: Doctor) -> None:
+    async def story() -> None:
+        doctor.configure("")
+        async with configured_hub(load(doctor.config_file)) as hub, node_client(hub, "gpu05") as node:
+            await node.send(b"no frame at all")
+            await node.notice()
+            found = await doctor.look("gpu05")
+        assert "frames" in found.broken
+        assert any(
+            sentence.startswith("Also: the hub refuses what gpu05 sends: ") for sentence in found.sentences
+        )
+
+    asyncio.run(story())
+
+
+def test_a_full_disk(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuherd.wiring.doctor.everything.LEAST_FREE_BYTES", 10**18)
+    doctor.configure('[[nodes]]\nhosts = ["gpu01=127.0.0.1:1"]\nreach = { by = "ssh" }\n')
+    doctor.state_dir.mkdir()
+    found = asyncio.run(doctor.look())
+    assert found.broken[0] == "state folder"
+    assert "make room, or what nodes send is not kept" in found.sentences[1]
+
+
+def test_a_hub_of_another_user(doctor: Doctor, ssh_node: SshNode) -> None:
+    doctor.state_dir.mkdir()
+    os.chown(doctor.state_dir, 1, 1)  # daemon, on any Linux
+    found = doctor("gpu01", ssh_node.table())
+    assert "belongs to daemon" in found.fact("user")
+    assert found.fact("user").endswith("sudo -u daemon gpuherd doctor gpu01")
+    assert found.sentences == ["gpu01: all is well."]

@@ -14,6 +14,7 @@ from gpuherd.wiring.outfit import configured_hub
 from integration.doctor.conftest import Doctor
 from support.agent_hub import until
 from support.pulling import listening
+from support.running import free_port
 from support.tiny_node import write_script
 
 
@@ -100,8 +101,44 @@ def test_the_link_of_a_running_hub_is_not_taken_over(doctor: Doctor, spec: Probe
                 assert hub.links._links["gpu01"] is link
                 assert hub.links.replaced == 0
         assert found.sentences == ["gpu01: all is well."]
-        assert found.fact("key") == "the hub's link is up and not disturbed"
+        assert found.fact("key") == "the hub's link is not disturbed"
         assert found.fact("freshness") == "the hub gets new reports (every 0.2 s)"
         assert [step.fact for step in everything.steps if step.name == "node"] == ["gpu01: 3 devices"]
+
+    asyncio.run(story())
+
+
+def test_no_agent_is_dialled_while_a_hub_runs_that_cannot_be_asked(
+    doctor: Doctor, spec: ProbeSpec, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with listening(spec, tmp_path / "agent", secret=secret(doctor)) as (_, port):
+            doctor.configure(table(port))
+            async with configured_hub(load(doctor.config_file)) as hub:
+                await until(lambda: hub.fleet.received_at("gpu01") is not None, "a first report")
+                doctor.port = free_port()
+                doctor.configure(table(port))
+                found = await doctor.look("gpu01")
+                everything = await doctor.look()
+                assert hub.links.replaced == 0
+                assert hub.links.open_count == 1
+        assert found.broken == ["hub"]
+        assert "dialling the node would take its link over" in found.sentences[0]
+        assert "node" in everything.broken
+
+    asyncio.run(story())
+
+
+def test_an_agent_that_the_hub_cannot_talk_to_is_dialled(
+    doctor: Doctor, spec: ProbeSpec, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        other = secret(doctor, "gpu02")
+        async with listening(spec, tmp_path / "agent", secret=other) as (_, port):
+            doctor.configure(table(port))
+            async with configured_hub(load(doctor.config_file)):
+                found = await doctor.look("gpu01")
+        assert found.broken == ["key"]
+        assert found.fact("hub") == "shows it never"
 
     asyncio.run(story())

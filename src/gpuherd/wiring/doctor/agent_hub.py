@@ -21,14 +21,12 @@ from gpuherd.model.text import clean
 from gpuherd.wiring.config import default_state_dir
 from gpuherd.wiring.doctor.asking import Answer, HttpPlace, ask
 from gpuherd.wiring.doctor.certificates import certificate_failure
-from gpuherd.wiring.doctor.hub_api import HubHealth, is_locked
+from gpuherd.wiring.doctor.hub_api import ANYWHERE, HubHealth, is_locked
 from gpuherd.wiring.doctor.judging import judge_clock
 from gpuherd.wiring.doctor.network import connect, resolve
 from gpuherd.wiring.doctor.steps import Journal, StepFailed
 
 __all__ = ["AgentExamination", "agent_state_dir"]
-
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 def agent_state_dir(settings: AgentSettings, given: Path | None) -> Path:
@@ -206,7 +204,7 @@ class AgentExamination:
                 self._journal.ok(step, f"{file} can be read")
             step = "listening"
             address = ListenAddress.parse("agent.listen", listen, DEFAULT_PORT)
-            host = _ANYWHERE.get(address.host, address.host)
+            host = ANYWHERE.get(address.host, address.host)
             await connect([host], address.port, "start the agent with `gpuherd agent --listen`")
             self._journal.ok(step, f"on {address}; `gpuherd doctor NAME` on the hub goes the whole way")
         except StepFailed as failed:

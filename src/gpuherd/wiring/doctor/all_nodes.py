@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from gpuherd.auth.enrolment import node_id_for
 from gpuherd.model.errors import Refused
 from gpuherd.wiring.config import Config
-from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode, NoHub
+from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode
 from gpuherd.wiring.doctor.hub_word import HubWord
+from gpuherd.wiring.doctor.linked import PullLink
 from gpuherd.wiring.doctor.steps import Journal, Step, broken
 from gpuherd.wiring.doctor.walk import Walk, way_of
 from gpuherd.wiring.lookup import ListedNode
@@ -46,9 +47,13 @@ async def _try(config: Config, node: ListedNode, api: HubApi, health: HubHealth 
     name = node.target.name
     try:
         node_id = node_id_for(name)
-        linked = await _linked(node, node_id, api) if health is not None else None
-        if linked is not None and health is not None:
-            HubWord(api, health, linked, journal).reading()
+        word = None
+        if way_of(node.settings.reach) == "pull":
+            word = await PullLink(api, health, config.hub.state_dir).look(node_id)
+        if isinstance(word, HubNode) and health is not None:
+            HubWord(api, health, word, journal).tell_now()
+        elif isinstance(word, str):
+            journal.failed("hub", "no answer", word)
         else:
             walk = Walk(
                 config,
@@ -62,17 +67,6 @@ async def _try(config: Config, node: ListedNode, api: HubApi, health: HubHealth 
     except Refused as refusal:
         journal.failed("listed", "no name for a node", f"{name}: {refusal}")
     return summed_up(name, journal.steps)
-
-
-async def _linked(node: ListedNode, node_id: str, api: HubApi) -> HubNode | None:
-    """Give the hub's word on a listening agent that it talks to now; dialling that would take the link over."""
-    if way_of(node.settings.reach) != "pull":
-        return None
-    try:
-        known = await api.node(node_id)
-    except NoHub:
-        return None
-    return known if known is not None and known.state == "live" else None
 
 
 def summed_up(name: str, steps: Sequence[Step]) -> Step:

@@ -24,6 +24,8 @@ from gpuherd.wiring.ways.surroundings import ACCEPTED_KEYS, PULL_SECRET, Surroun
 
 __all__ = ["login_fact", "make_way", "shown_key", "take_accepted_keys"]
 
+SHOW_SECONDS = 5.0
+
 
 def take_accepted_keys(state_dir: Path, scratch: Path) -> Path:
     """Copy the host keys that the hub has accepted, for what is accepted now is not to be kept."""
@@ -74,8 +76,9 @@ def _check_secret(file: Path) -> None:
 async def shown_key(target: Target, reach: SshSettings, accepted_keys_file: Path) -> str:
     """Say which host key a node shows, and why it is believed; nothing if it shows none."""
     try:
-        offered, is_known = await fetch_host_key(target, reach, accepted_keys_file=accepted_keys_file)
-    except ContactFailed:
+        async with asyncio.timeout(SHOW_SECONDS):
+            offered, is_known = await fetch_host_key(target, reach, accepted_keys_file=accepted_keys_file)
+    except (ContactFailed, TimeoutError):
         return ""  # following the node will tell why
     if is_known:
         why = "known"

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuherd.agent.spec import resolve
+from gpuherd.api.settings import listen_address
 from gpuherd.model.errors import Failed
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.agent_hub import AgentExamination, agent_state_dir
-from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, NoHub, is_locked
+from gpuherd.wiring.doctor.hub_api import ANYWHERE, HubApi, HubHealth, NoHub, is_locked
+from gpuherd.wiring.doctor.network import connect
 from gpuherd.wiring.doctor.own_gpus import examine_own_gpus
-from gpuherd.wiring.doctor.steps import Journal, plural
+from gpuherd.wiring.doctor.steps import Journal, StepFailed, plural
 from gpuherd.wiring.doctor.wording import age, size
 from gpuherd.wiring.settings import LegacySettings
 
@@ -112,6 +114,7 @@ class Examination:
         fact = f"gpuherd {health.version} at {api.url}, up {age(health.uptime_seconds)}, {nodes}"
         if not reasons:
             self._journal.ok("hub", fact)
+            await self._doors()
             return
         more = (
             f" (and {plural(len(reasons) - 1, 'more reason')}, see {api.url}api/v1/health)"
@@ -119,6 +122,26 @@ class Examination:
             else ""
         )
         self._journal.failed("hub", f"{fact}; degraded", f"the hub is degraded: {reasons[0]}{more}")
+
+        await self._doors()
+
+    async def _doors(self) -> None:
+        """See that the doors for older tools are open."""
+        legacy = self._config.legacy
+        for name, settings in (("gpustat", legacy.gpustat), ("get_status", legacy.get_status)):
+            if settings is None:
+                continue
+            key = f"legacy.{name}"
+            address = listen_address(settings.listen, f"{key}.listen")
+            host = ANYWHERE.get(address.host, address.host)
+            try:
+                await connect(
+                    [host], address.port, f"restart the hub, {key} was perhaps added since it started"
+                )
+            except StepFailed as failed:
+                self._journal.failed("door", f"{key}: {failed.fact}", f"{key}: {failed.remedy}")
+            else:
+                self._journal.ok("door", f"{key} on {address}, for {', '.join(settings.networks)}")
 
     def _no_hub(self, api: HubApi, why: str) -> None:
         if is_locked(self._config.hub.state_dir / "hub.lock"):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuherd.agent.spec import resolve
-from gpuherd.model.errors import Misconfigured
+from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.wiring.config import default_config_files, load
 from gpuherd.wiring.doctor.everything import Examination
 from gpuherd.wiring.doctor.steps import Journal
@@ -34,7 +34,10 @@ async def examine(
         return
     if host is not None:
         # Imported here: on a node there is no need, and no package, to reach others.
-        await resolve("gpuherd.wiring.doctor.one_host:HostExamination")(config, host, journal).run()
+        try:
+            await resolve("gpuherd.wiring.doctor.one_host:HostExamination")(config, host, journal).run()
+        except Refused as refusal:
+            journal.failed("listed", "no name for a node", str(refusal))
         return
     file = config_file or next((place for place in default_config_files() if place.is_file()), None)
     journal.ok("configuration", str(file) if file is not None else "no file; the defaults are good")

@@ -18,10 +18,11 @@ from gpuherd.model.errors import Failed
 from gpuherd.model.reports import Problem
 from gpuherd.wiring.doctor.asking import Answer, HttpPlace, ask
 
-__all__ = ["HubApi", "HubHealth", "HubNode", "NoHub", "is_locked"]
+__all__ = ["ANYWHERE", "HubApi", "HubHealth", "HubNode", "NoHub", "is_locked"]
 
 T = TypeVar("T")
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+"""Where to ask for what listens on every address."""
 
 
 class NoHub(Failed):
@@ -101,7 +102,7 @@ class HubApi:
     def __init__(self, settings: HubSettings) -> None:
         self._settings = settings
         self.address = settings.address
-        self._host = _ANYWHERE.get(self.address.host, self.address.host)
+        self._host = ANYWHERE.get(self.address.host, self.address.host)
 
     @property
     def url(self) -> str:

@@ -12,7 +12,7 @@ from gpuherd.wiring.doctor.wording import age
 
 __all__ = ["HubWord", "trouble_of"]
 
-LONGEST_INTERVAL_SECONDS = 30.0
+LONGEST_INTERVAL_SECONDS = 10.0
 RECENT_SECONDS = 600.0
 _NO_TROUBLE = frozenset({"unproven"})
 _TELL_TIME = frozenset({"push", "pull", "ssh"})
@@ -45,6 +45,12 @@ class HubWord:
         self._health = health
         self._node = node
         self._journal = journal
+
+    def tell_now(self) -> None:
+        """Tell what is known without waiting for news."""
+        self._contact()
+        if self._node.received_at is not None:
+            self.reading()
 
     async def tell(self) -> None:
         """Tell everything."""

@@ -25,9 +25,9 @@ async def ask_lists(config: Config) -> list[FoundList]:
         raise Failed(f"the lists of nodes do not answer within {FIND_SECONDS:g} s") from None
 
 
-def looked_in(lists: Sequence[FoundList]) -> str:
-    """Say where was looked for a node."""
-    if not lists:
+def looked_in(lists: Sequence[FoundList], others: Sequence[str] = ()) -> str:
+    """Say where was looked for a node. ``others``: further places, in words."""
+    if not lists and not others:
         return "there is no [[nodes]] table in the configuration"
     places = [
         f"{found.name} (cannot be had)"
@@ -35,6 +35,7 @@ def looked_in(lists: Sequence[FoundList]) -> str:
         else f"{found.name} ({plural(len(found.nodes), 'node')})"
         for found in lists
     ]
+    places += others
     return f"looked in {', '.join(places[:8])}{' and more' if len(places) > 8 else ''}"
 
 

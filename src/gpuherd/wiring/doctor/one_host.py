@@ -16,8 +16,9 @@ from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.folders import FoundDrop, SeenFolder, judge_drop, look_into
 from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode, NoHub
 from gpuherd.wiring.doctor.hub_word import HubWord, trouble_of
+from gpuherd.wiring.doctor.linked import PullLink
 from gpuherd.wiring.doctor.lists import ask_lists, looked_in, resembling
-from gpuherd.wiring.doctor.steps import Journal, is_well
+from gpuherd.wiring.doctor.steps import Journal, is_well, plural
 from gpuherd.wiring.doctor.walk import Walk, way_of
 from gpuherd.wiring.doctor.wording import age
 from gpuherd.wiring.lookup import FoundList, ListedNode, matching
@@ -79,8 +80,15 @@ class HostExamination:
                 f"{node.target.name} of {node.place} is left out by the hub: {refusal}",
             )
         node_id = node_id_for(node.target.name)
-        if way == "pull" and await self._is_linked(node_id):
-            return
+        if way == "pull":
+            word = await PullLink(self._api, self._health, self._config.hub.state_dir).look(node_id)
+            if isinstance(word, HubNode) and self._health is not None:
+                self._journal.skipped("key", "the hub's link is not disturbed")
+                await HubWord(self._api, self._health, word, self._journal).tell()
+                return
+            if isinstance(word, str):
+                self._journal.failed("hub", "no answer", word)
+                return
         self._tell_user(way)
         await Walk(self._config, node.target, node.settings.reach, self._journal).run()
         await self._hubs_view(node_id, node.target.name)
@@ -90,15 +98,6 @@ class HostExamination:
         return next(
             (found.refused[node.target.name] for found in lists if node.target.name in found.refused), None
         )
-
-    async def _is_linked(self, node_id: str) -> bool:
-        """Tell by the hub's word a listening agent that the hub talks to now: dialling it would take the link over."""
-        node = await self._ask_hub(node_id)
-        if node is None or self._health is None or node.state != "live":
-            return False
-        self._journal.skipped("key", "the hub's link is up and not disturbed")
-        await HubWord(self._api, self._health, node, self._journal).tell()
-        return True
 
     def _tell_user(self, way: str) -> None:
         """Say so if the hub belongs to someone else: its keys and known hosts are not ours."""
@@ -194,6 +193,15 @@ class HostExamination:
                 f"no hub answers at {self._api.url} ({self._no_hub}): start it with `gpuherd hub run`",
             )
 
+    def _other_places(self) -> list[str]:
+        """Name where nodes come by themselves."""
+        places = [
+            f"the folder {folder.path} ({plural(len(folder.drops), 'node')})" for folder in self._folders
+        ]
+        if self._config.legacy.gpustat is not None and self._health is not None:
+            places.append("what was posted to legacy.gpustat")
+        return places
+
     # -- unknown ones ----------------------------------------------------------------------------------------------
 
     async def _unlisted(self, lists: Sequence[FoundList]) -> None:
@@ -211,7 +219,9 @@ class HostExamination:
                 else "no hub runs here that could say whether it is enrolled"
             )
             near = resembling(self._host, names) or "; list it in a [[nodes]] table, or enrol it"
-            remedy = f"{self._host} is in no list ({looked_in(lists)}) and {unknown}{near}"
+            remedy = (
+                f"{self._host} is in no list ({looked_in(lists, self._other_places())}) and {unknown}{near}"
+            )
         self._journal.failed("listed", "in no list", remedy)
         try:
             target = structs.replace(parse_host(self._host, "the command line"), place="what you typed")

@@ -12,6 +12,7 @@ from gpuherd.model.text import clean
 from gpuherd.sources.settings import ReachSettings, SshSettings
 from gpuherd.sources.ssh.login import Login, LoginBook
 from gpuherd.sources.ssh.places import Progress
+from gpuherd.wiring.doctor.steps import StepFailed
 from gpuherd.wiring.doctor.threads import in_thread
 
 __all__ = ["Route", "find_route"]
@@ -41,7 +42,7 @@ class Route(Struct, frozen=True, kw_only=True):
 
 
 async def find_route(target: Target, reach: ReachSettings, accepted_keys_file: Path) -> Route:
-    """Find out where to connect to; ``ContactFailed`` if the SSH configuration cannot be used.
+    """Find out where to connect to; ``ContactFailed`` or ``StepFailed`` if the SSH configuration cannot be used.
 
     The paths of ``reach`` must be full ones.
     """
@@ -49,7 +50,14 @@ async def find_route(target: Target, reach: ReachSettings, accepted_keys_file: P
     if not isinstance(reach, SshSettings):
         return Route(host=target.address, port=target.port or reach.port, remedy=LISTENERS[way])
     book = LoginBook(reach, accepted_keys_file=accepted_keys_file, environment=os.environ)
-    login = await in_thread(lambda: book.login(target, Progress(clean(target.name))), READ_SECONDS)
+    try:
+        login = await in_thread(lambda: book.login(target, Progress(clean(target.name))), READ_SECONDS)
+    except TimeoutError:
+        raise StepFailed(
+            "files do not answer",
+            f"{target.name}: the SSH configuration or a key cannot be read within {READ_SECONDS:g} s; is the file "
+            "system they are on alive?",
+        ) from None
     first = login.hops[0] if login.hops else login
     note = ""
     if login.hops:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -26,9 +27,11 @@ from gpuherd.wiring.ways.surroundings import located
 
 __all__ = ["Walk", "way_of"]
 
+log = logging.getLogger(__name__)
+
 FIRST_REPORT_SECONDS = 90.0
 """Longer than the ways' own deadlines, whose words are better than ours."""
-LONGEST_INTERVAL_SECONDS = 30.0
+LONGEST_INTERVAL_SECONDS = 15.0
 """A node that is asked less often is not waited for a second time."""
 NODE_INFO_READS_SECONDS = 4.0
 _TELL_TIME = frozenset({"ssh", "pull"})
@@ -265,7 +268,11 @@ def _why(task: asyncio.Task[None], name: str) -> ContactFailed:
     if isinstance(error, Refused | Misconfigured):
         return ContactFailed("garbled", f"{name}: {error}")
     if error is not None:
-        raise error
+        log.error("following %s failed unexpectedly", name, exc_info=error)
+        return ContactFailed(
+            "fault_of_gpuherd",
+            f"{name}: {type(error).__name__} while it was followed; this is a fault of gpuherd",
+        )
     return ContactFailed("link_lost", f"{name}: the contact has ended")
 
 

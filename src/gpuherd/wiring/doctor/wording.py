@@ -9,14 +9,15 @@ from gpuherd.wiring.doctor.steps import State, Step, broken
 __all__ = ["age", "closing", "line", "size"]
 
 _MARKS: dict[State, str] = {"ok": "✓", "failed": "✗", "skipped": "–"}
+_ASCII_MARKS: dict[State, str] = {"ok": "+", "failed": "X", "skipped": "-"}
 _COLOURS: dict[State, str] = {"ok": "\x1b[32m", "failed": "\x1b[31m", "skipped": "\x1b[2m"}
 _PLAIN = "\x1b[0m"
 _NAME_WIDTH = 13
 
 
-def line(step: Step, *, is_coloured: bool = False) -> str:
-    """Show a step; the mark says how it is, never the colour alone."""
-    mark = _MARKS[step.state]
+def line(step: Step, *, is_coloured: bool = False, is_ascii: bool = False) -> str:
+    """Show a step; the mark says how it is, never the colour alone. ``is_ascii``: for terminals that have no ✓."""
+    mark = (_ASCII_MARKS if is_ascii else _MARKS)[step.state]
     if is_coloured:
         mark = f"{_COLOURS[step.state]}{mark}{_PLAIN}"
     seconds = f"{step.seconds:7.2f} s" if step.seconds is not None else " " * 9
