@@ -1,0 +1,112 @@
+/** Where the viewer is: everything that should survive a reload or be sent to a colleague stands in the address. */
+
+export type Page = "herd" | "users" | "node" | "gpu";
+export type Grouping = "node" | "type" | "user";
+export type Sorting = "name" | "free" | "busy" | "memory";
+
+export interface Place {
+  readonly page: Page;
+  /** The node's id on the node page, the device's UUID on the GPU page. */
+  readonly id: string | null;
+  /** What is searched for. */
+  readonly query: string;
+  readonly group: Grouping;
+  readonly sort: Sorting;
+  /** For a screen on the wall. */
+  readonly isWall: boolean;
+  /** Seconds between refreshes, where someone asked for them; `null` is live. */
+  readonly refreshSeconds: number | null;
+}
+
+const HOME: Place = {
+  page: "herd",
+  id: null,
+  query: "",
+  group: "node",
+  sort: "name",
+  isWall: false,
+  refreshSeconds: null,
+};
+const GROUPINGS: readonly Grouping[] = ["node", "type", "user"];
+const SORTINGS: readonly Sorting[] = ["name", "free", "busy", "memory"];
+const LONGEST_QUERY = 200;
+const LONGEST_REFRESH_SECONDS = 3600;
+
+/** Read a place from the part of an address behind the `?`; whatever makes no sense is as if it were not there. */
+export function parsePlace(search: string): Place {
+  const given = new URLSearchParams(search);
+  const node = given.get("node");
+  const gpu = given.get("gpu");
+  const page: Page = gpu ? "gpu" : node ? "node" : given.has("users") ? "users" : "herd";
+  const refresh = Number(given.get("refresh"));
+  return {
+    page,
+    id: page === "gpu" ? gpu : page === "node" ? node : null,
+    query: (given.get("q") ?? "").slice(0, LONGEST_QUERY),
+    group: GROUPINGS.find((name) => name === given.get("group")) ?? HOME.group,
+    sort: SORTINGS.find((name) => name === given.get("sort")) ?? HOME.sort,
+    isWall: given.has("wall"),
+    refreshSeconds:
+      given.has("refresh") && refresh >= 1 && refresh <= LONGEST_REFRESH_SECONDS ? refresh : null,
+  };
+}
+
+/** Write a place as the part of an address from the `?` on; what is as usual is left out. */
+export function formatPlace(place: Place): string {
+  const given = new URLSearchParams();
+  if (place.page === "users") given.set("users", "");
+  if (place.page === "node" && place.id) given.set("node", place.id);
+  if (place.page === "gpu" && place.id) given.set("gpu", place.id);
+  if (place.query) given.set("q", place.query);
+  if (place.group !== HOME.group) given.set("group", place.group);
+  if (place.sort !== HOME.sort) given.set("sort", place.sort);
+  if (place.isWall) given.set("wall", "");
+  if (place.refreshSeconds !== null) given.set("refresh", String(place.refreshSeconds));
+  const text = given.toString().replace(/=(?=&|$)/g, "");
+  return text ? `?${text}` : "";
+}
+
+export class Route {
+  #place = $state.raw<Place>(parsePlace(location.search));
+
+  get place(): Place {
+    return this.#place;
+  }
+
+  /** The address of a place like this one, with some things changed: for links. */
+  href(changes: Partial<Place>): string {
+    const next = { ...this.#place, ...changes };
+    return formatPlace(next) || location.pathname;
+  }
+
+  /** Go to another place. Typing in a field replaces the entry in the history, a link adds one. */
+  go(changes: Partial<Place>, { replace = false } = {}): void {
+    this.#place = { ...this.#place, ...changes };
+    const address = location.pathname + formatPlace(this.#place) + location.hash;
+    if (replace) history.replaceState(null, "", address);
+    else history.pushState(null, "", address);
+  }
+
+  /** Follow the browser's back and forward buttons, and plain clicks on our own links; gives what ends that. */
+  start(): () => void {
+    const moved = (): void => {
+      this.#place = parsePlace(location.search);
+    };
+    const clicked = (event: MouseEvent): void => {
+      if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
+        return;
+      const link = (event.target as Element | null)?.closest<HTMLAnchorElement>("a[data-place]");
+      if (!link) return;
+      event.preventDefault();
+      history.pushState(null, "", link.href);
+      moved();
+      window.scrollTo(0, 0);
+    };
+    window.addEventListener("popstate", moved);
+    document.addEventListener("click", clicked);
+    return () => {
+      window.removeEventListener("popstate", moved);
+      document.removeEventListener("click", clicked);
+    };
+  }
+}

@@ -1,0 +1,23 @@
+import { describe, expect, it } from "vitest";
+import { formatPlace, parsePlace } from "./route.svelte";
+
+describe("a place in the address", () => {
+  it.each([
+    "",
+    "?users",
+    "?node=gpu01",
+    "?gpu=GPU-1",
+    "?q=a100+free&group=type&sort=free",
+    "?q=user%3Aanna&wall",
+    "?refresh=5",
+  ])("survives %s", (search) => {
+    expect(formatPlace(parsePlace(search))).toBe(search);
+  });
+
+  it("ignores what makes no sense", () => {
+    expect(formatPlace(parsePlace("?group=nonsense&sort=&refresh=-1&foo=1"))).toBe("");
+    expect(parsePlace("?refresh=0").refreshSeconds).toBeNull();
+    expect(parsePlace("?refresh=abc").refreshSeconds).toBeNull();
+    expect(parsePlace(`?q=${"x".repeat(999)}`).query).toHaveLength(200);
+  });
+});
