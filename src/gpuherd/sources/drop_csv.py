@@ -57,14 +57,14 @@ class _Owners(Struct, frozen=True):
 
     user_of_pid: Mapping[int, str]
     start_of_pid: Mapping[int, float]
-    children: Mapping[int, Sequence[int]]
+    relatives: Mapping[int, Sequence[int]]
+    """Children, then parents."""
 
     def speaker_for(self, pid: int) -> int | None:
         """Find the process whose owner also owns ``pid``: itself, else a child or parent that is still there."""
         if pid in self.user_of_pid:
             return pid
-        parents = [parent for parent, children in self.children.items() if pid in children]
-        relatives = [*self.children.get(pid, ()), *parents]
+        relatives = self.relatives.get(pid, ())
         return next((relative for relative in relatives if relative in self.user_of_pid), None)
 
 
@@ -104,7 +104,7 @@ def read_drop(
 
 
 def _is_index(word: str) -> bool:
-    return word.isascii() and word.isdigit() and int(word[:9]) <= 4096
+    return word.isascii() and word.isdigit() and len(word) <= 4 and int(word) <= 4096
 
 
 def _rows(content: bytes, columns: tuple[str, ...]) -> Iterator[Row]:
@@ -202,7 +202,16 @@ def _owners(content: bytes | None) -> _Owners | None:
             started = start_time(start)
             if started is not None:
                 starts[int(pid)] = started
-    return _Owners(users, starts, _children(lines[0])) if users else None
+    return _Owners(users, starts, _relatives(_children(lines[0]))) if users else None
+
+
+def _relatives(children: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    """Give each process's children and parents; turned round once, as a hostile file may name very many."""
+    relatives = {pid: list(listed) for pid, listed in children.items()}
+    for parent, listed in children.items():
+        for child in listed:
+            relatives.setdefault(child, []).append(parent)
+    return relatives
 
 
 def _children(line: str) -> dict[int, list[int]]:

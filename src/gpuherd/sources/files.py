@@ -102,10 +102,9 @@ class FolderWatch:
             raise Failed(
                 f"the folder {self._settings.path} does not answer; is the server it is mounted from alive?"
             ) from error
-        except Failed:
-            self._reading = None
-            raise
-        self._reading = None
+        finally:
+            if self._reading.done():
+                self._reading = None
         for one in found:
             self._hand_over(one)
         self._tell_silence()
@@ -161,6 +160,15 @@ class FolderWatch:
             )
         except ContactFailed as failure:
             return _Found(host=name, failure=failure)
+        except Exception as error:  # the files of one host must not keep us from those of the others
+            log.exception("%s: reading the files of %s failed unexpectedly", self._settings.path, name)
+            return _Found(
+                host=name,
+                failure=ContactFailed(
+                    "hub_error",
+                    f"{name}: {type(error).__name__} in the hub while its files were read, see its log",
+                ),
+            )
         return _Found(host=name, report=report, stamped_at=stamped_at, is_recent=is_recent and is_plausible)
 
     def _own_report(self, name: str, content: bytes) -> tuple[Report, float, bool]:

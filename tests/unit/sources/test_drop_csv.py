@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any
 
 import pytest
@@ -255,3 +257,20 @@ def test_nothing_is_unknown() -> None:
     facts, sample, used = read_host("gpu01", {})
     assert (facts.cpu_count, facts.memory_total_bytes, used) == (None, None, ())
     assert sample == type(sample)()
+
+
+@pytest.mark.parametrize("index", ["0" * 5000, "000000000999999999", "4097", "99999", "\u0661"])
+def test_a_line_with_an_impossible_index_is_not_used(index: str) -> None:
+    line = f"{index}, GPU-cccc, Tesla M40 24GB, 11, 22945, 0, 0, 30, 2020/09/13 14:29:50.102\n"
+    report = read(gpus=GPUS + line.encode()).report
+    assert [device.index for device in report.facts.devices] == [0, 1]
+
+
+def test_a_hostile_file_of_owners_costs_little() -> None:
+    children = {str(pid): list(range(10_000, 10_500)) for pid in range(500)}
+    users = json.dumps(children).encode() + b"\n1 alice Sun Sep 13 10:00:05 2020\n"
+    stamp = b"2020/09/13 14:29:45.900, GPU-bbbb, 1, x, "
+    processes = b"".join(stamp + str(pid).encode() + b"\n" for pid in range(100_000, 104_000))
+    began = time.process_time()
+    read(users=users, processes=processes)
+    assert time.process_time() - began < 2.0

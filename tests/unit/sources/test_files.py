@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -357,3 +357,47 @@ def test_the_watch_runs_until_it_is_ended(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert len(folder.arrivals.nodes["gpu01"].reports) == 1
+
+
+@looping
+async def test_a_bug_that_one_hosts_files_bring_to_light_harms_no_other(folder: Folder) -> None:
+    def stumbling(arguments: Sequence[str]) -> list[str]:
+        if "stumble" in arguments:
+            raise ZeroDivisionError("oops")
+        return list(arguments)
+
+    watch = FolderWatch(
+        FolderSettings(path=folder.path),
+        folder.arrivals,
+        scrub=stumbling,
+        wall=folder.clock.wall,
+        monotonic=folder.clock.monotonic,
+    )
+    for host in ("gpu01", "gpu02"):
+        folder.drop(host)
+    await watch.look()
+    await watch.look()
+    folder.clock.advance(1)
+    for host in ("gpu01", "gpu02"):
+        folder.drop(host, utilization=60)
+    stamp = folder.stamp(folder.clock.wall() - START)
+    folder.write("gpu01_processes.csv", f"{stamp}, GPU-gpu01, 10, stumble, 500\n")
+    await watch.look()
+    await watch.look()
+    assert folder.utilizations("gpu02") == [0.5, 0.6]
+    trouble = folder.arrivals.troubles["gpu01"]
+    assert trouble is not None
+    assert trouble.code == "hub_error"
+
+
+@looping
+async def test_an_error_of_one_look_is_not_told_again_at_the_next(
+    folder: Folder,
+) -> None:
+    folder.drop("gpu01")
+    reading, folder.watch._read = folder.watch._read, lambda: 1 / 0  # type: ignore[method-assign,return-value,assignment]
+    with pytest.raises(ZeroDivisionError):
+        await folder.watch.look()
+    folder.watch._read = reading  # type: ignore[method-assign]
+    await folder.looks(2)
+    assert folder.utilizations("gpu01") == [0.5]
