@@ -89,6 +89,15 @@ class Assembly:
             self.add_problem(problem)
         return place
 
+    def takes_use_of(self, pid: int) -> bool:
+        """Tell whether a process on a GPU would still be shown; if not, the rest of it need not be read."""
+        if len(self._uses) >= MAX_USES:
+            return False
+        if pid in self._place_of_pid or len(self._processes) < MAX_PROCESSES:
+            return True
+        self._omitted += 1
+        return False
+
     def position_of(self, uuid: str) -> int | None:
         """Find a GPU that was added."""
         return self._place_of_uuid.get(uuid)

@@ -169,7 +169,7 @@ def _add_process(
 ) -> None:
     pid = whole(row["pid"], 0, 2**32)
     device = assembly.position_of(clean(row["gpu_uuid"], 96))
-    if pid is None or device is None:
+    if pid is None or device is None or not assembly.takes_use_of(pid):
         return
     speaker = None if owners is None else owners.speaker_for(pid)
     start = None if owners is None or speaker is None else owners.start_of_pid.get(speaker)

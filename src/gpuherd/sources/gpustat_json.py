@@ -193,7 +193,7 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, hostname: str,
 
 def _add_process(assembly: Assembly, device: int, process: dict[Any, Any], scrub: Scrub) -> None:
     pid = whole(process.get("pid"), 0, 2**32)
-    if pid is None:
+    if pid is None or not assembly.takes_use_of(pid):
         return
     arguments = _arguments(process.get("full_command")) or _arguments(process.get("command"))
     cpu_percent = number(process.get("cpu_percent"), 0, 1e8)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import Address, HostFacts
 from gpuherd.model.processes import Process, ProcessSample, UseSample
-from gpuherd.model.reports import Problem, Report
+from gpuherd.model.reports import MAX_DEVICES, Problem, Report
 from gpuherd.model.text import clean
 from gpuherd.sources.assembly import Assembly, Scrub, command_line
 from gpuherd.sources.following import ContactFailed
@@ -52,7 +52,7 @@ def read_answer(body: bytes, *, name: str, node_id: str, wall: float, scrub: Scr
             f"{name} does not say when its data was read: its node_info.py has not read its GPUs yet",
         )
     assembly = Assembly()
-    for place, gpu in enumerate(entry for entry in gpus if isinstance(entry, dict)):
+    for place, gpu in enumerate(entry for entry in gpus[: MAX_DEVICES + 1] if isinstance(entry, dict)):
         _add_gpu(assembly, gpu, place, node_id, scrub)
     if gpus and not any(isinstance(gpu, dict) for gpu in gpus):
         raise ContactFailed("garbled", f"{name} answers a list of gpus that are none")
@@ -103,7 +103,7 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, node_id: str, 
         return
     for user in users[:MAX_USERS_OF_GPU]:
         pid = whole(user.get("pid"), 0, 2**32) if isinstance(user, dict) else None
-        if pid is not None:
+        if pid is not None and assembly.takes_use_of(pid):
             command = label(user.get("command"), 4096)
             assembly.add_use(
                 device,

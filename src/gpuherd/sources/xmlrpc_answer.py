@@ -15,7 +15,7 @@ import msgspec
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import HostFacts
 from gpuherd.model.processes import Process, ProcessSample, UseSample
-from gpuherd.model.reports import Problem, Report
+from gpuherd.model.reports import MAX_DEVICES, Problem, Report
 from gpuherd.model.text import clean
 from gpuherd.sources.assembly import Assembly, Scrub, command_line
 from gpuherd.sources.following import ContactFailed
@@ -143,7 +143,7 @@ def read_stats(
         raise ContactFailed("garbled", f"gpu_stats() of {name} returns JSON without a list of gpus")
     procs = stats.get("procs")
     assembly = Assembly()
-    for index, gpu in enumerate(gpus):
+    for index, gpu in enumerate(gpus[: MAX_DEVICES + 1]):
         if not isinstance(gpu, dict):
             raise ContactFailed("garbled", f"gpu_stats() of {name} returns a list of gpus that are none")
         device, uuid = _add_gpu(assembly, gpu, index, node_id)
@@ -185,7 +185,7 @@ def _add_process(
     assembly: Assembly, device: int, process: dict[Any, Any], wall: float, scrub: Scrub, starts: StartTimes
 ) -> None:
     pid = whole(process.get("pid"), 0, 2**32)
-    if pid is None:
+    if pid is None or not assembly.takes_use_of(pid):
         return
     elapsed = elapsed_seconds(process.get("time"))
     command = label(process.get("process_name"), 4096)

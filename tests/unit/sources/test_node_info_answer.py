@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -115,3 +116,18 @@ def test_statuses(status: int, code: str) -> None:
     assert caught.value.code == code
     assert caught.value.needs_person == (code == "wrong_password")
     check_status(200, "gpu01")
+
+
+@pytest.mark.parametrize("is_distinct", [True, False])
+def test_an_answer_at_the_cap_costs_the_hub_little(is_distinct: bool) -> None:
+    """It is read on the loop that every other node waits for."""
+    began = time.process_time()
+    report = read(ANSWER, gpus=[{}] * 1_000_000).report
+    assert "too_many_devices" in {problem.code for problem in report.sample.problems}
+    users = [
+        [{"pid": pid + 1000 * gpu * is_distinct, "command": f"a{pid} {gpu}"} for pid in range(1000)]
+        for gpu in range(100)
+    ]
+    table = read(ANSWER, gpus=[{"users": listed} for listed in users]).report.table
+    assert len(table.processes) == (4096 if is_distinct else 1000)
+    assert time.process_time() - began < 6.0

@@ -186,3 +186,11 @@ def test_any_bytes_give_a_string_or_a_sentence(body: bytes) -> None:
     except ContactFailed as failure:
         said = str(failure)
     assert said.isprintable()
+
+
+def test_a_list_of_very_many_gpus_costs_the_hub_little() -> None:
+    text = json.dumps({"gpus": [{}] * 1_000_000, "procs": []})
+    began = time.process_time()
+    report = read_stats(text, name="a", node_id="a", wall=WALL, scrub=scrub, starts=StartTimes())
+    assert "too_many_devices" in {problem.code for problem in report.sample.problems}
+    assert time.process_time() - began < 4.0
