@@ -21,9 +21,10 @@ from gpuherd.model.text import clean
 from gpuherd.wiring.config import default_state_dir
 from gpuherd.wiring.doctor.asking import Answer, HttpPlace, ask
 from gpuherd.wiring.doctor.certificates import certificate_failure
+from gpuherd.wiring.doctor.files import is_there, may_be_looked_into
 from gpuherd.wiring.doctor.hub_api import ANYWHERE, HubHealth, is_locked
 from gpuherd.wiring.doctor.judging import judge_clock
-from gpuherd.wiring.doctor.network import connect, resolve
+from gpuherd.wiring.doctor.network import address_fact, connect, resolve
 from gpuherd.wiring.doctor.steps import Journal, StepFailed
 
 __all__ = ["AgentExamination", "agent_state_dir"]
@@ -34,7 +35,7 @@ def agent_state_dir(settings: AgentSettings, given: Path | None) -> Path:
     if settings.state_dir is not None:
         return Path(settings.state_dir).expanduser()
     if given is not None:
-        return given if (given / "credential").exists() else given / "agent"
+        return given if is_there(given / "credential") else given / "agent"
     systemd = os.environ.get("STATE_DIRECTORY")
     return Path(systemd.partition(":")[0]) if systemd else default_state_dir() / "agent"
 
@@ -59,7 +60,7 @@ class AgentExamination:
         held = is_locked(self._state_dir / "lock")
         if held:
             self._journal.ok("agent", f"runs with {self._state_dir}")
-        elif held is None and not os.access(self._state_dir, os.R_OK | os.X_OK) and self._state_dir.exists():
+        elif held is None:
             self._journal.skipped("agent", f"{self._state_dir} may not be looked into by this user")
         else:
             self._journal.failed(
@@ -78,7 +79,7 @@ class AgentExamination:
             address = HubAddress.parse(url)
             step = "resolve"
             addresses = await resolve(address.host, "agent.hub_url")
-            journal.ok(step, f"{address.host} is {', '.join(addresses[:4])}")
+            journal.ok(step, address_fact(address.host, addresses))
             step = "connect"
             taken = await connect(addresses, address.port, "start the hub, or correct agent.hub_url")
             journal.ok(step, f"{taken} port {address.port} takes connections")
@@ -145,14 +146,9 @@ class AgentExamination:
         """Find the credential; none if this user may not look for it. ``StepFailed`` if there is none."""
         named = self._settings.credential_file
         file = Path(named).expanduser() if named is not None else self._state_dir / "credential"
-        folder = file.parent
-        try:
-            if file.exists():
-                return file
-            is_missing = not folder.exists() or os.access(folder, os.X_OK)
-        except PermissionError:
-            is_missing = False
-        if is_missing:
+        if is_there(file):
+            return file
+        if may_be_looked_into(file.parent):
             raise StepFailed("none", f"this node is not enrolled ({file} is missing): {HOW_TO_ENROL}")
         return None
 

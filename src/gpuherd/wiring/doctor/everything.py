@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from gpuherd.api.settings import listen_address
 from gpuherd.model.errors import Failed
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.agent_hub import AgentExamination, agent_state_dir
+from gpuherd.wiring.doctor.files import is_there, may_be_looked_into, owner_of
 from gpuherd.wiring.doctor.hub_api import ANYWHERE, HubApi, HubHealth, NoHub, is_locked
 from gpuherd.wiring.doctor.network import connect
 from gpuherd.wiring.doctor.own_gpus import examine_own_gpus
@@ -42,7 +42,7 @@ class Examination:
         """Whether a hub is meant to run here."""
         config = self._config
         asked_for = config.nodes or config.folders or config.legacy != LegacySettings()
-        return bool(asked_for) or (config.hub.state_dir / "hub.lock").exists()
+        return bool(asked_for) or is_there(config.hub.state_dir / "hub.lock")
 
     @property
     def _is_node(self) -> bool:
@@ -65,13 +65,10 @@ class Examination:
 
     def _state_folder(self) -> None:
         folder, name = self._config.hub.state_dir, "state folder"
-        if not folder.exists():
+        if not is_there(folder) and may_be_looked_into(folder.parent):
             self._journal.skipped(name, f"{folder} is made when the hub starts first")
             return
-        try:
-            owner = pwd.getpwuid(folder.stat().st_uid).pw_name
-        except (OSError, KeyError):
-            owner = "someone else"
+        owner_id, owner = owner_of(folder) or (None, "someone else")
         if not os.access(folder, os.W_OK | os.X_OK):
             self._journal.failed(
                 name,
@@ -81,7 +78,7 @@ class Examination:
             )
             return
         free = shutil.disk_usage(folder).free
-        whose = f" (of {owner})" if folder.stat().st_uid != os.geteuid() else ""
+        whose = f" (of {owner})" if owner_id != os.geteuid() else ""
         if free < LEAST_FREE_BYTES:
             self._journal.failed(
                 name,

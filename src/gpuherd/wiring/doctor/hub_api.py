@@ -159,12 +159,14 @@ def _decoded(answer: Answer, kind: type[T]) -> T:
 
 
 def is_locked(file: Path) -> bool | None:
-    """Tell whether a process holds a lock file; none if there is no file or it may not be looked at.
+    """Tell whether a process holds a lock file; none if this user may not look at it.
 
     For a moment the lock is shared, if it is free.
     """
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     except OSError:
         return None
     try:

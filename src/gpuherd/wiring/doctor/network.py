@@ -11,7 +11,7 @@ from gpuherd.model.text import clean
 from gpuherd.wiring.doctor.steps import StepFailed, plural
 from gpuherd.wiring.doctor.threads import in_thread
 
-__all__ = ["connect", "resolve"]
+__all__ = ["address_fact", "connect", "resolve"]
 
 RESOLVE_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
@@ -47,6 +47,12 @@ async def resolve(host: str, where_listed: str, *, deadline_seconds: float = RES
             f"the name {host} has no address; correct {where_listed}, or add the name to DNS or /etc/hosts",
         ) from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def address_fact(host: str, addresses: Sequence[str]) -> str:
+    """Say what a name was resolved to."""
+    others = [address for address in addresses if address != host]
+    return f"{host} is {', '.join(others[:4])}" if others else f"{host} is an address"
 
 
 async def connect(

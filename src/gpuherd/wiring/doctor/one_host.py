@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Sequence
 
 from msgspec import structs
@@ -13,6 +12,7 @@ from gpuherd.discovery.hosts import parse_host
 from gpuherd.model.errors import Failed, Misconfigured, Refused
 from gpuherd.sources.settings import SshSettings
 from gpuherd.wiring.config import Config
+from gpuherd.wiring.doctor.files import owner_of
 from gpuherd.wiring.doctor.folders import FoundDrop, SeenFolder, judge_drop, look_into
 from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode, NoHub
 from gpuherd.wiring.doctor.hub_word import HubWord, trouble_of
@@ -101,12 +101,9 @@ class HostExamination:
 
     def _tell_user(self, way: str) -> None:
         """Say so if the hub belongs to someone else: its keys and known hosts are not ours."""
-        try:
-            owner = self._config.hub.state_dir.stat().st_uid
-            name = pwd.getpwuid(owner).pw_name
-        except (OSError, KeyError):
-            return
-        if owner != os.geteuid() and way == "ssh":
+        owner = owner_of(self._config.hub.state_dir)
+        if owner is not None and owner[0] != os.geteuid() and way == "ssh":
+            name = owner[1]
             self._journal.skipped(
                 "user",
                 f"the hub's folder belongs to {name}, whose SSH keys may be others than yours; better: "

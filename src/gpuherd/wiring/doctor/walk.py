@@ -20,7 +20,7 @@ from gpuherd.wiring.doctor.approach import login_fact, make_way, shown_key, take
 from gpuherd.wiring.doctor.blame import STAGES, broken_stage, in_few_words, with_remedy
 from gpuherd.wiring.doctor.judging import judge_clock, judge_reading
 from gpuherd.wiring.doctor.milestones import NodeRecorder
-from gpuherd.wiring.doctor.network import connect, resolve
+from gpuherd.wiring.doctor.network import address_fact, connect, resolve
 from gpuherd.wiring.doctor.route import Route, find_route
 from gpuherd.wiring.doctor.steps import Journal, StepFailed, plural
 from gpuherd.wiring.ways.surroundings import located
@@ -114,9 +114,7 @@ class Walk:
             self._journal.skipped("resolve", "a ProxyCommand makes the connection")
             return []
         addresses = await resolve(route.host, self._target.place or "the list")
-        others = [address for address in addresses if address != route.host]
-        fact = f"{route.host} is {', '.join(others[:4])}" if others else f"{route.host} is an address"
-        self._journal.ok("resolve", fact + note)
+        self._journal.ok("resolve", address_fact(route.host, addresses) + note)
         return addresses
 
     async def _connect(self, route: Route, addresses: Sequence[str]) -> None:
