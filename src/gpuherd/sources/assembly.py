@@ -13,7 +13,7 @@ from gpuherd.model.processes import Process, ProcessSample, ProcessTable, Proces
 from gpuherd.model.reports import MAX_DEVICES, NodeFacts, Problem, Report, Sample
 from gpuherd.model.text import COMMAND_LENGTH, clean
 
-__all__ = ["Assembly", "Scrub", "SteadyParts", "command_line", "remembering"]
+__all__ = ["MAX_PROCESSES", "Assembly", "Scrub", "SteadyParts", "command_line", "remembering"]
 
 MAX_PROCESSES = 4096
 MAX_USES = 8192

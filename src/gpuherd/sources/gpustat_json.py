@@ -12,8 +12,8 @@ from gpuherd.model.errors import Refused
 from gpuherd.model.hosts import Address, HostFacts
 from gpuherd.model.processes import Process, ProcessSample, UseSample
 from gpuherd.model.reports import Problem, Report
-from gpuherd.model.text import clean
-from gpuherd.sources.assembly import Assembly, Scrub, command_line
+from gpuherd.model.text import LABEL_LENGTH, clean
+from gpuherd.sources.assembly import MAX_PROCESSES, Assembly, Scrub, command_line
 from gpuherd.sources.node_clock import naive_seconds, zone_seconds
 from gpuherd.sources.old_values import label, mebibytes, number, ratio, value_problems, whole
 
@@ -60,6 +60,8 @@ def read_post(body: bytes, *, peer: str, wall: float, scrub: Scrub) -> GpustatPo
     hostname, gpus = posted.get("hostname"), posted.get("gpus")
     if not isinstance(hostname, str) or not hostname:
         raise Refused("garbled", "the body has no hostname; send what `gpustat --json` prints")
+    if len(hostname) > LABEL_LENGTH:
+        raise Refused("garbled", f"the hostname is longer than {LABEL_LENGTH} letters; no machine's is")
     if not isinstance(gpus, list):
         raise Refused("garbled", "the body has no list of gpus; send what `gpustat --json` prints")
     payload: dict[str, Any] = {}
@@ -67,7 +69,7 @@ def read_post(body: bytes, *, peer: str, wall: float, scrub: Scrub) -> GpustatPo
         if key in ("hostname", "driver_version", "query_time"):
             payload[key] = clean(value) if isinstance(value, str) else None
         elif key == "gpus":
-            payload[key] = [_shown_gpu(gpu, scrub) for gpu in gpus[:MAX_GPUS] if isinstance(gpu, dict)]
+            payload[key] = _shown_gpus(gpus, scrub)
     time = node_time(posted.get("query_time"), wall)
     report = _report(payload, gpus, peer, wall if time is None else time, scrub)
     return GpustatPost(hostname=hostname, report=report, payload=payload)
@@ -100,7 +102,17 @@ def node_time(query_time: object, wall: float) -> float | None:
 # -- what is shown again -------------------------------------------------------------------------------------------
 
 
-def _shown_gpu(gpu: dict[Any, Any], scrub: Scrub) -> dict[str, Any]:
+def _shown_gpus(gpus: list[Any], scrub: Scrub) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = []
+    processes_left = MAX_PROCESSES
+    for gpu in gpus[:MAX_GPUS]:
+        if isinstance(gpu, dict):
+            shown.append(_shown_gpu(gpu, min(processes_left, MAX_PROCESSES_OF_GPU), scrub))
+            processes_left -= len(shown[-1]["processes"])
+    return shown
+
+
+def _shown_gpu(gpu: dict[Any, Any], most_processes: int, scrub: Scrub) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for key, value in gpu.items():
         if key in _METRICS or key == "index":
@@ -109,7 +121,7 @@ def _shown_gpu(gpu: dict[Any, Any], scrub: Scrub) -> dict[str, Any]:
             shown[key] = clean(value) if isinstance(value, str) else None
         elif key == "processes":
             # Null freezes the old page for every node, so an empty list is given instead.
-            listed = value[:MAX_PROCESSES_OF_GPU] if isinstance(value, list) else []
+            listed = value[:most_processes] if isinstance(value, list) else []
             shown[key] = [_shown_process(entry, scrub) for entry in listed if isinstance(entry, dict)]
     shown.setdefault("processes", [])
     return shown

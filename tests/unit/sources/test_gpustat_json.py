@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -228,3 +229,20 @@ def test_any_json_in_the_right_places_gives_a_report_or_a_refusal(
 def test_the_clock_of_a_node_is_taken_if_it_is_plausible(query_time: object, time: float | None) -> None:
     assert node_time(query_time, WALL) == time
     assert read(POST, query_time=query_time).report.sample.time == (WALL if time is None else time)
+
+
+def test_a_name_that_no_machine_has_is_refused() -> None:
+    with pytest.raises(Refused, match="longer than 128"):
+        read(POST, hostname="x" * 129)
+
+
+def test_a_post_at_the_cap_costs_the_hub_little() -> None:
+    gpus = [
+        {"processes": [{"pid": 1000 * gpu + pid, "full_command": [f"a{gpu}-{pid}"]} for pid in range(1000)]}
+        for gpu in range(25)
+    ]
+    began = time.process_time()
+    post = read(POST, gpus=gpus)
+    assert time.process_time() - began < 2.0
+    assert sum(len(gpu["processes"]) for gpu in post.payload["gpus"]) == 4096
+    assert (len(post.report.table.processes), post.report.table.omitted) == (4096, 25_000 - 4096)
