@@ -1,0 +1,79 @@
+"""One bad node among fifty, of every kind of bad: it shows the reason, the others stay on time."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from gpuherd.model.targets import Target
+from support.ssh_nodes import TINY_SCRIPT, Hub, play
+from support.sshd import make_key, running_sshd
+
+START = b'set -- $p; printf "\\n@%s start x\\n\\n@%s round 1\\n" "$3" "$3"; '
+BAD: dict[str, bytes] = {
+    "garbage": START + b'printf "\\n@%s applause\\n" "$3"; head -c 4000 /dev/urandom; sleep 12',
+    "100 MB": START + b"head -c 100000000 /dev/zero; sleep 12",
+    "100 MB of banner": b"head -c 100000000 /dev/zero; sleep 12",
+    "half a line": START + b"printf half; sleep 12",
+    "nothing": b"sleep 12",
+}
+CODES = {
+    "garbage": "garbled",
+    "100 MB": "too_large",
+    "100 MB of banner": "garbled",
+    "half a line": "timeout",
+    "nothing": "timeout",
+}
+GOOD = 49
+ROUNDS = 6
+
+
+def test_bad_nodes_show_the_reason_and_keep_no_other_waiting(
+    tmp_path: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All kinds of bad at once, beside 49 good nodes: stricter than one bad of fifty."""
+    monkeypatch.setattr("gpuherd.sources.ssh.way.HANGING_COMMANDS", 1)
+    cases = b"".join(b"'%s') %s ;;\n" % (what.encode(), text) for what, text in BAD.items())
+    script = b'case "${BAD:-}" in\n' + cases + b"*) " + TINY_SCRIPT + b";;\nesac\n"
+    with running_sshd(tmp_path / "sshd", PermitUserEnvironment="yes") as server:
+        server.authorize(key)
+        for number, what in enumerate(BAD):
+            server.authorize(make_key(tmp_path / f"bad{number}"), f'environment="BAD={what}"')
+
+        def target(name: str, key_file: Path) -> Target:
+            return Target(
+                name=name, address="127.0.0.1", port=server.port, user="root", key_file=str(key_file)
+            )
+
+        async def story() -> None:
+            hub = Hub(
+                tmp_path,
+                script,
+                interval_seconds=1,
+                command_deadline_seconds=1,
+                connect_deadline_seconds=6,
+                connects_at_once=16,
+            )
+            hub.know(server.known_hosts_line)
+            async with asyncio.TaskGroup() as group:
+                good = [group.create_task(_follow(hub, target(f"gpu{n:02}", key))) for n in range(GOOD)]
+                bad = [
+                    group.create_task(hub.failure(target("bad", tmp_path / f"bad{number}")))
+                    for number in range(len(BAD))
+                ]
+            assert {what: task.result().code for what, task in zip(BAD, bad, strict=True)} == CODES
+            gaps = [gap for task in good for gap in task.result()]
+            assert len(gaps) == GOOD * (ROUNDS - 1)
+            assert max(gaps) < 1.6
+            await hub.way.close()
+
+        play(story())
+
+
+async def _follow(hub: Hub, target: Target) -> list[float]:
+    async with hub.following(target) as node:
+        await node.rounds(ROUNDS)
+        return [late - early for early, late in pairwise(node.intake.times[:ROUNDS])]
