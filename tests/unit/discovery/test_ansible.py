@@ -107,6 +107,14 @@ def test_ranges_that_cannot_be(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "pattern", ["gpu[0:9999][0:9999][0:9999]", "gpu[0:99999999999999999999]", "gpu[0:10000]"]
+)
+def test_a_range_that_stands_for_too_many_is_refused_before_it_is_written_out(pattern: str) -> None:
+    with pytest.raises(ValueError, match="more than 10000 hosts"):
+        expand(pattern)
+
+
+@pytest.mark.parametrize(
     ("pattern", "host", "port"),
     [
         ("a:22", "a", "22"),

@@ -18,10 +18,10 @@ def expand(pattern: str) -> list[str]:
     if match is None:
         return [pattern]
     before, behind = pattern[: match.start()], pattern[match.end() :]
-    names = [f"{before}{middle}{rest}" for middle in _steps(match) for rest in expand(behind)]
-    if len(names) > _MOST:
+    middles, rests = _steps(match), expand(behind)
+    if len(middles) * len(rests) > _MOST:
         raise ValueError(f"the range gives more than {_MOST} hosts")
-    return names
+    return [f"{before}{middle}{rest}" for middle in middles for rest in rests]
 
 
 def split_port(pattern: str) -> tuple[str, str | None]:
@@ -51,9 +51,9 @@ def _steps(match: re.Match[str]) -> list[str]:
             width = len(first)
         if int(last) < int(first):
             raise ValueError("the range ends before it begins")
-        numbers = range(int(first), int(last) + 1, step)
-        if len(numbers) > _MOST:
+        if (int(last) - int(first)) // step >= _MOST:
             raise ValueError(f"the range gives more than {_MOST} hosts")
+        numbers = range(int(first), int(last) + 1, step)
         return [str(number).zfill(width) for number in numbers]
     letters = string.ascii_letters
     if len(first) != 1 or len(last) != 1 or letters.find(first) > letters.find(last) or first.isdigit():
