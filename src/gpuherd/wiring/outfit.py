@@ -71,8 +71,9 @@ class ConfiguredOutfit:
             except Misconfigured as error:
                 text = str(error)
                 raise Misconfigured(text if text.startswith(place) else f"{place}: {text}") from error
+            # Under its name a list's nodes are remembered: no two may share one, though they share a file.
             is_taken = any(group.name == finder.name for group in groups)
-            name = f"{finder.name} by {_way_of(settings)}" if is_taken else finder.name
+            name = f"{finder.name} ({place})" if is_taken else finder.name
             groups.append(Group(finder, way, name=name, fixed=fixed))
         return groups
 
