@@ -19,6 +19,8 @@ BAD: dict[str, bytes] = {
     "100 MB of banner": b"head -c 100000000 /dev/zero; sleep 12",
     "half a line": START + b"printf half; sleep 12",
     "nothing": b"sleep 12",
+    "no pause": TINY_SCRIPT.replace(b"sleep", b": sleep"),
+    "errors": START + b"while :; do echo why >&2; done",
 }
 CODES = {
     "garbage": "garbled",
@@ -26,6 +28,8 @@ CODES = {
     "100 MB of banner": "garbled",
     "half a line": "timeout",
     "nothing": "timeout",
+    "no pause": "garbled",
+    "errors": "too_large",
 }
 GOOD = 49
 ROUNDS = 6

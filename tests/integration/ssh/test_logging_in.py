@@ -345,3 +345,21 @@ def test_a_key_bound_to_something_else(tmp_path: Path) -> None:
             await hub.way.close()
 
         play(story())
+
+
+def test_an_ipv6_address(tmp_path: Path, key: Path) -> None:
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    with running_sshd(tmp_path / "sshd", ListenAddress="::1") as server:
+        server.authorize(key)
+
+        async def story() -> None:
+            hub = Hub(tmp_path, user="root", key_files=(key,))
+            hub.know(f"[::1]:{server.port} {public_line(server.host_key)}")
+            assert (
+                await hub.first_text(Target(name="gpu01", address="::1", port=server.port))
+                == "round 1 of root"
+            )
+            await hub.way.close()
+
+        play(story())

@@ -249,3 +249,20 @@ def test_a_dead_rack_does_not_hold_up_the_living(tmp_path: Path, server: Sshd, k
             await hub.way.close()
 
         play(story())
+
+
+def test_a_jump_host_that_stalls_is_named_and_leaves_nothing(tmp_path: Path, key: Path) -> None:
+    with saying("SSH-2.0-OpenSSH_9.2\r\n", then_close=False) as port:
+
+        async def story() -> None:
+            hub = Hub(tmp_path, key_files=(key,), connect_deadline_seconds=1.5)
+            target = Target(name="gpu01", address="127.0.0.2", proxy_jump=f"root@127.0.0.1:{port}")
+            failure = await hub.failure(target)
+            assert failure.code == "timeout"
+            assert str(failure).startswith(f"gpu01: jump host root@127.0.0.1:{port}: nothing after")
+            assert "agreeing on keys" in str(failure)
+            async with hub.following(target), hub.following(target):
+                await asyncio.sleep(0.3)
+            await hub.way.close()
+
+        play(story())

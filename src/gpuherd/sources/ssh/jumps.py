@@ -42,7 +42,8 @@ class JumpHosts:
 
     def __init__(self, connector: Connector, *, deadline_seconds: float, keepalive_seconds: float) -> None:
         self._connector = connector
-        self._deadline_seconds = deadline_seconds
+        # A little less than a node has, so that it hears why the jump host cannot be reached.
+        self._deadline_seconds = 0.9 * deadline_seconds
         self._keepalive_seconds = keepalive_seconds
         self._jumps: dict[_Chain, _Jump] = {}
 
@@ -62,6 +63,7 @@ class JumpHosts:
         jump.users += 1
         try:
             progress.hop = hops[-1].where
+            progress.phase = "waiting for the jump host"
             try:
                 connection = await asyncio.shield(jump.connection)
             except ContactFailed as failure:

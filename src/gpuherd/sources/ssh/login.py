@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import asyncssh
 from msgspec import Struct
 
 from gpuherd.model.targets import Target
+from gpuherd.model.text import clean
 from gpuherd.sources.settings import SshSettings
 from gpuherd.sources.ssh.key_files import Identity, KeyFiles
 from gpuherd.sources.ssh.known_hosts import KnownHosts, KnownKeys
@@ -24,6 +26,9 @@ SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 SYSTEM_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 USER_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 DEFAULT_KEY_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
+
+_HOST = re.compile(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\-\[\]]{0,254}")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+$\-]{0,127}")
 
 
 class Login(Struct, frozen=True, kw_only=True):
@@ -82,6 +87,14 @@ class LoginBook:
         ``ContactFailed`` with ``ssh_config`` if the configuration cannot be understood.
         """
         settings = self._settings
+        # Lists come from anywhere; with ProxyCommand such words end up among a program's arguments.
+        if not _HOST.fullmatch(target.address) or not _USER.fullmatch(target.user or "nobody"):
+            raise progress.failure(
+                "ssh_config",
+                f"{clean(repr(target.address), 80)} is no host name, or {clean(repr(target.user), 80)} no user name; "
+                f"correct {clean(target.place) or 'the list'}",
+                needs_person=True,
+            )
         listed = [Path(target.key_file)] if target.key_file is not None else list(settings.key_files)
         return self._login(
             target.address,

@@ -20,6 +20,8 @@ __all__ = ["NodeSession", "RoundReader"]
 
 KEPT_WORDS_BYTES = 1024
 """How much of a banner and of the error output is kept for a message."""
+MAX_ERROR_BYTES = 2**20
+SPARE_ROUNDS = 8
 DOUBT_AFTER = 1.5
 """Keepalive times of silence after which a link is doubted. A node that reports in time never needs a keepalive."""
 
@@ -46,6 +48,7 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         reader: RoundReader,
         intake: NodeIntake,
         *,
+        interval_seconds: float,
         keepalive_seconds: float,
         patience_seconds: float,
         monotonic: Callable[[], float],
@@ -59,14 +62,16 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         self._blocks = blocks
         self._reader = reader
         self._intake = intake
+        self._interval_seconds = interval_seconds
         self._keepalive_seconds = keepalive_seconds
         self._patience_seconds = patience_seconds
         self._monotonic = monotonic
         self._has_started = False
-        self._round_at = self._heard_at = monotonic()
+        self._began_at = self._round_at = self._heard_at = monotonic()
         self._rounds = 0
         self._banner = b""
         self._errors = b""
+        self._errors_bytes = 0
         self._exit = ""
         self._watch: asyncio.TimerHandle | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
@@ -83,13 +88,14 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         if self.ended.done():
             return
         if datatype == EXTENDED_DATA_STDERR:
-            self._errors = (self._errors + data)[:KEPT_WORDS_BYTES]
+            self._take_errors(data)
             return
         self._heard_at = self._monotonic()
         if not self._has_started:
             self._banner = (self._banner + data)[:KEPT_WORDS_BYTES]
         try:
             rounds = self._blocks.feed(data)
+            self._count(len(rounds))
             for done in rounds:
                 self._intake.take(self._reader.read(done))
         except Refused as refusal:
@@ -103,12 +109,28 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
             )
             return
         if rounds:
-            self._rounds += len(rounds)
             self._round_at = self._heard_at
             if self.after_round is not None:
                 self.after_round()
         if not self._has_started and self._blocks.has_started:
             self._begin()
+
+    def _take_errors(self, data: bytes) -> None:
+        self._errors = (self._errors + data)[:KEPT_WORDS_BYTES]
+        self._errors_bytes += len(data)
+        if self._errors_bytes > MAX_ERROR_BYTES:
+            self.fail("too_large", f"it prints errors without end{self._words()}")
+
+    def _count(self, rounds: int) -> None:
+        """Do not let a node that reports without pause keep the hub from the others."""
+        self._rounds += rounds
+        due = (self._heard_at - self._began_at) / self._interval_seconds
+        if self._rounds > SPARE_ROUNDS + 2 * due:
+            raise Refused(
+                "garbled",
+                f"it reports far more often than every {self._interval_seconds:g} s as it was told; "
+                "its script is not the one of this hub",
+            )
 
     def _begin(self) -> None:
         self._has_started = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random as random_module
 import secrets
@@ -56,6 +57,7 @@ class SshWay:
         random: Callable[[], float] = random_module.random,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it tells of every login and channel
         self._settings = settings
         self._make_reader = make_reader
         self._script = script
@@ -136,6 +138,7 @@ class SshWay:
             BlockReader(token),
             self._make_reader(),
             intake,
+            interval_seconds=settings.interval_seconds,
             keepalive_seconds=self.keepalive_seconds,
             patience_seconds=self.patience_seconds,
             monotonic=self._monotonic,

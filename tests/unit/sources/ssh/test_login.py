@@ -202,3 +202,24 @@ def test_known_hosts_of_the_configuration(desk: Desk) -> None:
     assert desk.login(known_hosts_file=desk.home / "mine").known.own == (key,)
     (desk.home / "accepted").write_text(f"gpu01 {line}\n")
     assert desk.login("UserKnownHostsFile /dev/null\n").known.own == (key,)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"address": "-oProxyCommand=x"},
+        {"address": "gpu01 --evil"},
+        {"address": "$(reboot)"},
+        {"address": "gpu01", "user": "-l"},
+        {"address": "gpu01", "user": "a b"},
+    ],
+)
+def test_names_that_could_be_taken_for_something_else(desk: Desk, target: dict[str, Any]) -> None:
+    with pytest.raises(ContactFailed, match=r"correct hosts\.txt:3") as failed:
+        desk.login("", {**target, "place": "hosts.txt:3"})
+    assert failed.value.code == "ssh_config"
+
+
+@pytest.mark.parametrize("address", ["gpu01", "10.0.0.1", "fe80::1%eth0", "[::1]", "a-b_c.example"])
+def test_names_of_all_kinds(desk: Desk, address: str) -> None:
+    assert desk.login("", {"address": address, "user": "DOMAIN\\user"}).user == "DOMAIN\\user"
