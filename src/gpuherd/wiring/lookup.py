@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import Struct, structs
 
 from gpuherd.auth.enrolment import node_id_for
@@ -14,6 +16,8 @@ from gpuherd.wiring.outfit import make_finder
 from gpuherd.wiring.settings import NodesSettings
 
 __all__ = ["FoundList", "ListedNode", "find_lists", "matching", "ssh_target"]
+
+FIND_SECONDS = 30.0
 
 
 class ListedNode(Struct, frozen=True, kw_only=True):
@@ -34,25 +38,29 @@ class FoundList(Struct, frozen=True, kw_only=True):
 
 
 async def find_lists(config: Config) -> list[FoundList]:
-    """Ask every finder once."""
-    lists = []
-    for number, settings in enumerate(config.nodes):
-        place, way = f"nodes[{number}]", str(settings.reach.__struct_config__.tag)
-        try:
-            finder, _ = make_finder(settings, f"{place}.hosts", config.folder)
-        except Misconfigured as error:
-            lists.append(FoundList(name=place, way=way, trouble=str(error)))
-            continue
-        try:
+    """Ask every finder once, all at the same time: one that hangs must not hide the others."""
+    return await asyncio.gather(
+        *(_find(config, number, settings) for number, settings in enumerate(config.nodes))
+    )
+
+
+async def _find(config: Config, number: int, settings: NodesSettings) -> FoundList:
+    place, way = f"nodes[{number}]", str(settings.reach.__struct_config__.tag)
+    try:
+        finder, _ = make_finder(settings, f"{place}.hosts", config.folder)
+    except Misconfigured as error:
+        return FoundList(name=place, way=way, trouble=str(error))
+    try:
+        async with asyncio.timeout(FIND_SECONDS):
             targets = await finder.find()
-        except (Failed, Misconfigured) as error:
-            lists.append(FoundList(name=finder.name, way=way, trouble=str(error)))
-        else:
-            nodes = (ListedNode(settings=settings, place=finder.name, target=target) for target in targets)
-            lists.append(FoundList(name=finder.name, way=way, nodes=tuple(nodes)))
-        finally:
-            await finder.close()
-    return lists
+    except (Failed, Misconfigured) as error:
+        return FoundList(name=finder.name, way=way, trouble=str(error))
+    except TimeoutError:
+        return FoundList(name=finder.name, way=way, trouble=f"no answer within {FIND_SECONDS:g} s")
+    finally:
+        await finder.close()
+    nodes = (ListedNode(settings=settings, place=finder.name, target=target) for target in targets)
+    return FoundList(name=finder.name, way=way, nodes=tuple(nodes))
 
 
 def matching(lists: list[FoundList], host: str) -> ListedNode | None:
