@@ -64,13 +64,18 @@ async def _find(config: Config, number: int, settings: NodesSettings) -> FoundLi
 
 
 def matching(lists: list[FoundList], host: str) -> ListedNode | None:
-    """Find a node by its name, id or address."""
+    """Find a node by its name, id, address, or address and port."""
     wanted = {host, _id_of(host)}
     every = [node for found in lists for node in found.nodes]
     for node in every:
         if node.target.name in wanted or _id_of(node.target.name) in wanted:
             return node
-    return next((node for node in every if node.target.address == host), None)
+    return next((node for node in every if host in _addresses(node.target)), None)
+
+
+def _addresses(target: Target) -> tuple[str, str]:
+    host = f"[{target.address}]" if ":" in target.address else target.address
+    return target.address, f"{host}:{target.port}"
 
 
 def _id_of(name: str) -> str:
