@@ -63,7 +63,7 @@ class JumpHosts:
         jump.users += 1
         try:
             progress.hop = hops[-1].where
-            progress.phase = "waiting for the jump host"
+            progress.phase = "connecting"
             try:
                 connection = await asyncio.shield(jump.connection)
             except ContactFailed as failure:

@@ -10,7 +10,6 @@ __all__ = ["Phase", "Progress"]
 
 Phase = Literal[
     "reading the SSH configuration",
-    "waiting for the jump host",
     "resolving the name",
     "connecting",
     "waiting for the server's greeting",
