@@ -7,7 +7,7 @@ import fcntl
 import logging
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -34,6 +34,7 @@ from gpuherd.auth.enrolment import Enrolled
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.names import Names
+from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
 from gpuherd.model.errors import Failed, Misconfigured
@@ -142,7 +143,7 @@ class Hub:
                 self._outfit.groups(self.links),
                 file=self.settings.state_dir / FILE_NAME,
                 clock=self.clock,
-                forget=self._keeper.forget,
+                forget=self._forget,
             )
             await self._admission.refresh()
             self._roster.restore()
@@ -279,9 +280,7 @@ class Hub:
         for node_id in known - {node.id for node in now.nodes}:
             self.fleet.remove_node(node_id)
             self.links.close_node(node_id)
-            self.links.forget_node(node_id)
-            if self._keeper is not None:
-                self._keeper.forget(node_id)
+            self._forget(node_id)
         if self._roster is not None:
             # Before the new ones are added: a listed node that has enrolled is no longer asked.
             self._roster.set_enrolled(frozenset(node.id for node in now.nodes))
@@ -292,6 +291,11 @@ class Hub:
             for digest, node_id in before.credentials.items():
                 if digest not in now.credentials:
                     self.links.close_node(node_id)
+
+    def _forget(self, node_id: str) -> None:
+        self.links.forget_node(node_id)
+        if self._keeper is not None:
+            self._keeper.forget(node_id)
 
     # -- what the resources ask for ----------------------------------------------------------------------------
 
@@ -313,6 +317,10 @@ class Hub:
     def node_view(self, node_id: str) -> NodeView | None:
         """Give one node."""
         return self.fleet.node(node_id)
+
+    def recent_view(self, node_id: str, uuids: Collection[str] | None) -> RecentView | None:
+        """Give a node's last minutes."""
+        return self.fleet.recent(node_id, uuids)
 
     def device_views(self) -> tuple[DeviceView, ...]:
         """Give every device."""

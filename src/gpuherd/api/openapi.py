@@ -19,6 +19,7 @@ from gpuherd.api.resources.reports import ReportReceipt
 from gpuherd.api.rest import build_rest
 from gpuherd.api.services import Services
 from gpuherd.fleet.changes import FleetChange
+from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
 from gpuherd.model.reports import Report
 
@@ -27,6 +28,7 @@ __all__ = ["main", "schema_of"]
 _ROOTS: tuple[type[Struct], ...] = (
     FleetView,
     NodeView,
+    RecentView,
     DeviceView,
     UserView,
     FleetChange,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from gpuherd.api.health import Health
+from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
 from gpuherd.model.reports import Report
 
@@ -31,6 +33,9 @@ class Services(Protocol):
 
     def node_view(self, node_id: str) -> NodeView | None:
         """Give one node, or none if there is no such node."""
+
+    def recent_view(self, node_id: str, uuids: Collection[str] | None) -> RecentView | None:
+        """Give a node's last minutes, of all its devices or of those named; none if there is no such node."""
 
     def device_views(self) -> tuple[DeviceView, ...]:
         """Give every device."""

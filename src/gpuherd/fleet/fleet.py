@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from gpuherd.fleet.hygiene import clean_problems
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Node, NodeHealth, Run
 from gpuherd.fleet.publish import Publication
+from gpuherd.fleet.recent import Recent, RecentView
 from gpuherd.fleet.report_run import ReportRun
 from gpuherd.fleet.rows import DeviceRows, Floats, Ints, NodeRows
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
@@ -65,6 +66,7 @@ class Fleet:
         self._models: dict[tuple[str, int | None], int] = {}
         self._unsaved: dict[str, Node] = {}
         self._reports: dict[str, ReportRun] = {}
+        self._recent = Recent(self._rows, self._node_rows, clock)
         self._composer = Composer(self._rows, self._node_rows, self._nodes, self._models, clock, self.names)
         self._publication = Publication(self._rows, self._node_rows, self._nodes, self._composer, clock)
 
@@ -85,6 +87,7 @@ class Fleet:
         """Forget a node and its devices."""
         node = self._nodes.pop(node_id, None)
         if node is not None:
+            self._recent.forget(node)
             self._rows.release(node.start, node.count)
             self._node_rows.release(node.row, 1)
             self._unsaved.pop(node_id, None)
@@ -210,10 +213,12 @@ class Fleet:
             raise AssertionError("a sample is only taken after its facts")
         if [device.uuid for device in run.facts.devices] != [device.uuid for device in node.devices]:
             kept = kept_states(node, self._rows, self.clock)
+            past = self._recent.take_devices(node)
             self._rows.release(node.start, node.count)
             node.facts, node.count = run.facts, len(run.facts.devices)
             node.start = self._rows.allocate(node.count)
             restore_states(node, self._rows, self.clock, kept)
+            self._recent.put_devices(node, past)
             self._publication.devices_moved(node)
         node.facts = run.facts
         self._describe_rows(node)
@@ -285,6 +290,7 @@ class Fleet:
         before = self._rows.state.copy()
         assess_nodes(self._node_rows, now, self.settings)
         assess_devices(self._rows, self._node_rows, now, self.settings)
+        self._recent.record()
         moved = np.unique(self._rows.node[np.flatnonzero(before != self._rows.state)])
         if moved.size:
             by_row = {node.row: node for node in self._nodes.values()}
@@ -404,6 +410,11 @@ class Fleet:
         """One node, or none if it is not known."""
         node = self._nodes.get(node_id)
         return None if node is None else self._composer.node(node)
+
+    def recent(self, node_id: str, uuids: Collection[str] | None = None) -> RecentView | None:
+        """The last minutes of a node and its devices, or of those named; none if the node is not known."""
+        node = self._nodes.get(node_id)
+        return None if node is None else self._recent.node(node, uuids)
 
     def devices(self) -> tuple[DeviceView, ...]:
         """Every device of every node."""

@@ -15,6 +15,7 @@ __all__ = [
     "HOSTS",
     "HOST_DETAILS",
     "PROCESSES",
+    "STEP",
     "USES",
     "Numbers",
     "StreamColumn",
@@ -27,7 +28,7 @@ __all__ = [
 Numbers = list[float | None]
 MEBIBYTE = 2.0**20
 MEGAHERTZ = 1e6
-_STEP = {"ratio": 0.01, "bytes": MEBIBYTE, "hertz": MEGAHERTZ, "seconds": 60.0, "cores": 0.05}
+STEP = {"ratio": 0.01, "bytes": MEBIBYTE, "hertz": MEGAHERTZ, "seconds": 60.0, "cores": 0.05}
 """What a viewer can tell apart, by unit; all else is rounded to whole numbers."""
 
 
@@ -55,7 +56,7 @@ def _columns(part: str, names: dict[str, tuple[str, float]] | tuple[str, ...]) -
             source=source,
             name=name,
             unit=unit,
-            step=_STEP.get(known[source].unit, 1.0) / unit,
+            step=STEP.get(known[source].unit, 1.0) / unit,
             place=places.get(source, -1),
             low=known[source].low,
             high=known[source].high,

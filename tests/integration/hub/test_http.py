@@ -132,6 +132,7 @@ BAD_REQUESTS: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("POST", "", {}, 405, "method_not_allowed"),
     ("GET", "api/v1/agent", {}, 426, "upgrade_required"),
     ("GET", "api/v1/nodes/none", {}, 404, "unknown_node"),
+    ("GET", "api/v1/nodes/none/recent", {}, 404, "unknown_node"),
     ("GET", "api/v1/gpus?state=purple", {}, 400, "invalid_request"),
     ("POST", "api/v1/enroll", {"data": b"{"}, 400, "invalid_request"),
     ("POST", "api/v1/enroll", {"data": b""}, 400, "invalid_request"),

@@ -1,4 +1,4 @@
-// Generated from OpenAPI e37006a34ae444725025dde51dd60a8e0f5f888704f7c8b8825b523b51f35bcc by `npm run generate`; do not edit.
+// Generated from OpenAPI a5f54f42a7ee86e0328ce2a31ff4d0bba687f214d1bceed19406ba9a87f758fd by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/agent": {
         parameters: {
@@ -137,6 +137,28 @@ export interface paths {
          * @description One node with its devices and processes.
          */
         get: operations["getNode"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{node_id}/recent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A node's last minutes
+         * @description The last 15 minutes of a node and its devices, one moment each 5 seconds.
+         *
+         *     Null is unknown, also where the node was not live. For what comes next, follow the stream.
+         */
+        get: operations["getRecent"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1001,6 +1023,41 @@ export interface components {
             utilization_sm: number | null;
         };
         /**
+         * RecentDevice
+         * @description One device's last minutes; each list is as long as the view's ``times``.
+         */
+        RecentDevice: {
+            clock_sm_hertz: (number | null)[];
+            memory_used_bytes: (number | null)[];
+            power_watts: (number | null)[];
+            temperature_celsius: (number | null)[];
+            utilization_gpu: (number | null)[];
+        };
+        /**
+         * RecentHost
+         * @description The host's last minutes; each list is as long as the view's ``times``.
+         */
+        RecentHost: {
+            cpu_ratio: (number | null)[];
+            memory_used_bytes: (number | null)[];
+        };
+        /**
+         * RecentView
+         * @description What a node did in the last minutes, oldest first. Null is unknown, also where the node was not live.
+         */
+        RecentView: {
+            /** @description By the device's uuid; at most 64 of them. */
+            devices: {
+                [key: string]: components["schemas"]["RecentDevice"];
+            };
+            host: components["schemas"]["RecentHost"];
+            /** @description The usual distance of two moments. */
+            interval_seconds: number;
+            node_id: string;
+            /** @description UTC epoch seconds by the hub's clock. */
+            times: number[];
+        };
+        /**
          * Report
          * @description Everything a node can say of itself at one moment.
          */
@@ -1342,6 +1399,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NodeView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getRecent: {
+        parameters: {
+            query?: {
+                /** @description Only the device with this UUID; may be repeated. */
+                device?: string[] | null;
+            };
+            header?: never;
+            path: {
+                /** @description The node's id. */
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecentView"];
                 };
             };
             /** @description Not a success; the body says why. */
