@@ -1,7 +1,7 @@
 """The last minutes of every device and host, for charts that are not empty when they are opened.
 
-A ring in memory: 15 minutes at one moment each 5 seconds, in 32 bits. 8,000 devices on 1,000 nodes take 30 to 40 MB and a
-moment costs under a millisecond. Nothing of it is kept over a restart. NaN is unknown, and also what stands where a
+A ring in memory: 15 minutes, one moment each 5 seconds, in 32 bits. 8,000 devices on 1,000 nodes take 30 to 40 MB, and
+a moment costs under a millisecond. Nothing of it is kept over a restart. NaN is unknown, and also what stands where a
 node was not live: a gap stays a gap.
 """
 
