@@ -79,6 +79,10 @@ class Loop:
     async def _wait(self, pause: Callable[[], Awaitable[None]]) -> None:
         try:
             await pause()
+        except asyncio.CancelledError:
+            if _is_ended():
+                raise
+            log.debug("%s: waiting was broken off from within", self.name)
         except Exception as error:  # noqa: BLE001 - the next round will meet the same and tell it
             log.debug("%s: waiting was cut short: %s", self.name, error)
 
@@ -90,6 +94,10 @@ class Loop:
         except TimeoutError:
             limit = "allowed" if self._deadline_seconds is None else f"{self._deadline_seconds:g} s"
             self._failed(f"took longer than {limit}")
+        except asyncio.CancelledError:
+            if _is_ended():
+                raise
+            self._failed("was broken off from within")
         except GpuherdError as error:
             self._failed(str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the other loops and the next round go on
@@ -116,6 +124,12 @@ class Loop:
             return 0.0
         pause = min(MAX_BACKOFF_SECONDS, self._every_seconds * 2.0 ** min(self._consecutive_errors, 10))
         return pause * self._random.uniform(0.5, 1.0)
+
+
+def _is_ended() -> bool:
+    """Tell whether it is us who were cancelled, and not something that we waited for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 class Supervisor:

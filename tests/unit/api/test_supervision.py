@@ -11,6 +11,7 @@ import pytest
 from gpuherd.api.supervision import MAX_BACKOFF_SECONDS, Loop, Supervisor
 from gpuherd.model.errors import Failed
 from support.herd import ManualClock
+from support.running import until
 
 DICE = Random(1)  # noqa: S311 - jitter
 
@@ -99,3 +100,20 @@ def test_one_failing_loop_leaves_the_others_running() -> None:
         assert {loop.state for loop in supervisor.health()} == {"stopped"}
 
     asyncio.run(story())
+
+
+def test_a_round_that_is_broken_off_from_within_is_an_error_like_any_other() -> None:
+    work = Work()
+    work.error = asyncio.CancelledError()
+    loop = loop_of(work)
+
+    async def story() -> None:
+        running = asyncio.create_task(loop.run())
+        await until(lambda: work.rounds >= 2, "it went round again")
+        assert loop.health().state == "failing"
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(story())
+    assert loop.health().state == "stopped"
