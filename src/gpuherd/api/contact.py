@@ -82,10 +82,15 @@ class Contact:
         """Begin to follow."""
         self._task = asyncio.get_running_loop().create_task(self._follow(), name=f"contact {self._node_id}")
 
+    def end(self) -> None:
+        """Take nothing more from now on; ``stop`` waits until all is let go of."""
+        if self._task is not None and not self._task.cancelling():
+            self._task.cancel()
+
     async def stop(self) -> None:
         """End, whatever is under way."""
         if self._task is not None:
-            self._task.cancel()
+            self.end()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
@@ -104,6 +109,13 @@ class Contact:
             return failure
         except Refused as refusal:
             return ContactFailed("garbled", f"{self.target.name}: {refusal}")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody has ended us: something that this way shares was given up under it.
+            log.warning("following %s was broken off from within", self._node_id)
+            return ContactFailed("link_lost", f"{self.target.name}: the contact was broken off in the hub")
         except Exception as error:  # whatever it is, it must not end the contact, nor harm another node's
             log.exception("following %s failed unexpectedly", self._node_id)
             return ContactFailed(

@@ -40,7 +40,7 @@ def load_known(file: Path) -> KnownNodes:
         return msgspec.json.decode(file.read_bytes(), type=KnownNodes)
     except FileNotFoundError:
         return KnownNodes()
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         log.warning("%s cannot be read (%s); nodes show up again as their lists name them", file, error)
         return KnownNodes()
 

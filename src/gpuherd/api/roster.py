@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
@@ -16,7 +15,8 @@ from typing import Protocol
 
 from msgspec import structs
 
-from gpuherd.api.contact import Contact, ContactFleet, contact_problem
+from gpuherd.api.arrivals import ArrivalFleet, ArrivedNode, ArrivedNodes
+from gpuherd.api.contact import Contact
 from gpuherd.api.health import GroupHealth
 from gpuherd.api.known_nodes import Arrival, KnownNodes, load_known, save_known
 from gpuherd.api.supervision import Supervisor
@@ -24,8 +24,8 @@ from gpuherd.auth.enrolment import node_id_for
 from gpuherd.discovery.finding import Finder
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.views import FleetNotice
-from gpuherd.model.errors import Failed, Misconfigured, Refused
-from gpuherd.model.reports import Problem, Report
+from gpuherd.model.errors import Failed, GpuherdError, Refused
+from gpuherd.model.reports import Problem
 from gpuherd.model.targets import NodeWay, Target
 from gpuherd.model.text import SENTENCE_LENGTH, clean
 from gpuherd.sources.following import ContactFailed, Way
@@ -36,26 +36,18 @@ log = logging.getLogger(__name__)
 
 FINDING = "find nodes: "
 """How the names of the finders' loops begin."""
-FIND_SECONDS = 60.0
+FIND_SECONDS = 310.0
+"""Longer than any finder allows itself: what has no end of its own is given up then."""
+STOP_SECONDS = 10.0
+"""How long contacts and what they share may take to end."""
 MISSING_KEPT_SECONDS = 3600.0
 """How long a node is asked on that its list no longer names."""
 EMPTY_DOUBTED_SECONDS = 86_400.0
 """How long a list must stay empty to be believed: a token without rights answers with an empty list, too."""
-ARRIVAL_KEPT_SECONDS = 7 * 86_400.0
-MAX_ARRIVALS = 10_000
-_UNPROVEN = {
-    "gpustat": "anyone in the allowed networks could have sent this: the old gpustat protocol knows no credential; "
-    "install the gpuherd agent or use SSH",
-}
 
 
-class RosterFleet(ContactFleet, Protocol):
+class RosterFleet(ArrivalFleet, Protocol):
     """What the roster needs of the fleet."""
-
-    def add_node(
-        self, node_id: str, name: str, way: NodeWay = "push", list_position: int | None = None
-    ) -> None:
-        """Know a node from now on."""
 
     def remove_node(self, node_id: str) -> None:
         """Forget a node."""
@@ -85,25 +77,6 @@ class Group:
         self.empty_since: float | None = None
 
 
-class _ArrivedNode:
-    """Where the reports of a node go that came by itself."""
-
-    def __init__(self, node_id: str, arrival: Arrival, fleet: RosterFleet, known_at: float) -> None:
-        self._node_id = node_id
-        self.arrival = arrival
-        self._fleet = fleet
-        self.known_at = known_at
-
-    @property
-    def node_id(self) -> str:
-        """The id made of the name under which it came."""
-        return self._node_id
-
-    def take(self, report: Report) -> None:
-        """Take a report of right now; ``Refused`` if its parts do not line up."""
-        self._fleet.accept_report(self._node_id, report, self.arrival.interval_seconds)
-
-
 class Roster:
     """Every node that is not enrolled. All methods run on the event loop that owns the fleet."""
 
@@ -125,7 +98,7 @@ class Roster:
         self._random = random or Random()  # noqa: S311 - jitter
         self._forget = forget
         self._enrolled: frozenset[str] = frozenset()
-        self._arrivals: dict[str, _ArrivedNode] = {}
+        self._arrivals = ArrivedNodes(fleet, clock=clock, changed=self._save_soon)
         self._is_running = False
         self._saved = KnownNodes()
         self._saving: asyncio.Task[None] | None = None
@@ -157,7 +130,7 @@ class Roster:
                 f"{FINDING}{group.name}",
                 lambda group=group: self._look(group),  # type: ignore[misc]
                 every_seconds=1.0,
-                deadline_seconds=FIND_SECONDS,
+                deadline_seconds=None,
                 pause=group.finder.wait,
             )
 
@@ -165,22 +138,33 @@ class Roster:
         """End every contact, then what they share. The loops of the supervisor must have ended before."""
         self._is_running = False
         contacts = [contact for group in self._groups for contact in group.contacts.values()]
-        await asyncio.gather(*(contact.stop() for contact in contacts), *self._ending)
-        await asyncio.gather(*(part.close() for group in self._groups for part in (group.finder, group.way)))
+        await _ended([*(asyncio.ensure_future(contact.stop()) for contact in contacts), *self._ending])
+        parts = [part for group in self._groups for part in (group.finder, group.way)]
+        await _ended([asyncio.ensure_future(part.close()) for part in parts])
         if self._saving is not None:
             await asyncio.gather(self._saving, return_exceptions=True)
 
     # -- lists -------------------------------------------------------------------------------------------------
 
     async def _look(self, group: Group) -> None:
+        """Look once; whatever keeps us from it is everyone's business, also what nobody has thought of."""
         try:
-            targets = await group.finder.find()
-        except (Failed, Misconfigured) as error:
+            async with asyncio.timeout(FIND_SECONDS):
+                targets = await group.finder.find()
+            self._found(group, targets)
+        except TimeoutError as error:
+            failure = Failed(f"no answer within {FIND_SECONDS:g} s")
+            self._troubled(group, str(failure))
+            raise failure from error
+        except GpuherdError as error:
             self._troubled(group, str(error))
             raise
-        except TimeoutError:
-            self._troubled(group, f"no answer within {FIND_SECONDS:g} s")
+        except Exception as error:
+            self._troubled(group, f"{type(error).__name__} in the hub, see its log")
             raise
+
+    def _found(self, group: Group, targets: Sequence[Target]) -> None:
+        """Make a list the one in force, unless it is suddenly empty."""
         now = self._clock.monotonic()
         if not targets and group.targets:
             group.empty_since = group.empty_since if group.empty_since is not None else now
@@ -188,9 +172,9 @@ class Roster:
                 self._troubled(group, "it answers with an empty list")
                 return
         group.empty_since = None
+        self._adopt(group, targets)
         group.trouble = group.trouble_since = None
         group.found_at = self._clock.wall()
-        self._adopt(group, targets)
 
     def _troubled(self, group: Group, reason: str) -> None:
         if group.trouble is None:
@@ -198,7 +182,15 @@ class Roster:
         group.trouble = clean(reason, SENTENCE_LENGTH)
 
     def _adopt(self, group: Group, targets: Sequence[Target]) -> None:
-        """Make a list the one in force."""
+        """Take a list over, and let other lists have the nodes that it no longer names."""
+        if self._take_over(group, targets):
+            for other in self._groups:
+                if other is not group and other.refused:
+                    self._take_over(other, other.targets)
+        self._save_soon()
+
+    def _take_over(self, group: Group, targets: Sequence[Target]) -> bool:
+        """Tell whether any node is missing that was named until now."""
         group.targets = tuple(targets)
         group.refused = {}
         named: set[str] = set()
@@ -212,14 +204,14 @@ class Roster:
             named.add(node_id)
             self._list(group, node_id, target, position)
         now = self._clock.monotonic()
-        for node_id in group.contacts.keys() - named:
-            if node_id not in group.missing:
-                group.missing[node_id] = now
-                self._fleet.note(node_id, "list", self._not_named(group))
+        missing = group.contacts.keys() - named - group.missing.keys()
+        for node_id in missing:
+            group.missing[node_id] = now
+            self._fleet.note(node_id, "list", self._not_named(group))
         for node_id in group.missing.keys() & named:
             del group.missing[node_id]
             self._fleet.note(node_id, "list", None)
-        self._save_soon()
+        return bool(missing)
 
     def _not_named(self, group: Group) -> Problem:
         return Problem(
@@ -238,9 +230,11 @@ class Roster:
             )
         for other in self._groups:
             if other is not group and node_id in other.contacts:
-                raise Refused("name_taken", f"{node_id} is already asked because of {other.name}")
+                if node_id not in other.missing:
+                    raise Refused("name_taken", f"{node_id} is already asked because of {other.name}")
+                self._unlist(other, node_id)  # it has moved from that list to this one
         if node_id in self._arrivals:
-            self._remove_arrival(node_id)  # someone has listed it since: that is the better word
+            self._arrivals.remove(node_id)  # someone has listed it since: that is the better word
 
     def _list(self, group: Group, node_id: str, target: Target, position: int) -> None:
         contact = group.contacts.get(node_id)
@@ -258,6 +252,7 @@ class Roster:
                 contact.start()
 
     def _end(self, contact: Contact) -> None:
+        contact.end()  # at once: what it has on its way must not reach who takes its place
         task = asyncio.ensure_future(contact.stop())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -273,11 +268,9 @@ class Roster:
             for node_id, contact in group.contacts.items():
                 if contact.target.expected_gpus is not None:
                     self._compare(node_id, contact.target.expected_gpus, group)
-        for node_id, arrived in list(self._arrivals.items()):
-            heard_at = self._fleet.received_at(node_id) or -math.inf
-            if now - max(heard_at, arrived.known_at) > ARRIVAL_KEPT_SECONDS:
-                self._remove_arrival(node_id)
-                self._remove(node_id)
+        for node_id in self._arrivals.silent():
+            self._arrivals.remove(node_id)
+            self._remove(node_id)
 
     def _compare(self, node_id: str, expected: int, group: Group) -> None:
         seen = self._fleet.gpu_count(node_id)
@@ -305,8 +298,8 @@ class Roster:
     def set_enrolled(self, enrolled: frozenset[str]) -> None:
         """Give way to nodes that have a credential, and take up listed ones again that no longer have."""
         self._enrolled = enrolled
-        for node_id in enrolled & self._arrivals.keys():
-            self._remove_arrival(node_id)
+        for node_id in enrolled & self._arrivals.node_ids:
+            self._arrivals.remove(node_id)
         for group in self._groups:
             for node_id in enrolled & group.contacts.keys():
                 self._unlist(group, node_id)
@@ -314,43 +307,21 @@ class Roster:
 
     # -- nodes that come by themselves -------------------------------------------------------------------------
 
-    def intake(self, name: str, way: NodeWay, *, interval_seconds: float) -> _ArrivedNode:
+    def intake(self, name: str, way: NodeWay, *, interval_seconds: float) -> ArrivedNode:
         """Know a node from now on; ``Refused`` if the name cannot be had."""
         return self._arrive(Arrival(name=name, way=way, interval_seconds=interval_seconds))
 
-    def _arrive(self, arrival: Arrival) -> _ArrivedNode:
+    def _arrive(self, arrival: Arrival) -> ArrivedNode:
         node_id = node_id_for(arrival.name)
-        known = self._arrivals.get(node_id)
-        if known is not None:
-            if known.arrival.way != arrival.way:
-                raise Refused("name_taken", f"{node_id} already comes another way ({known.arrival.way})")
-            return known
         if node_id in self._enrolled:
             raise Refused("name_taken", f"{node_id} is enrolled: it must show its credential")
         if any(node_id in group.contacts for group in self._groups):
             raise Refused("name_taken", f"{node_id} is listed in the configuration and asked by the hub")
-        if len(self._arrivals) >= MAX_ARRIVALS:
-            raise Refused("too_many_nodes", f"more than {MAX_ARRIVALS} nodes came by themselves")
-        self._fleet.add_node(node_id, clean(arrival.name), arrival.way)
-        if arrival.way in _UNPROVEN:
-            self._fleet.note(node_id, "trust", Problem(code="unproven", message=_UNPROVEN[arrival.way]))
-        arrived = self._arrivals[node_id] = _ArrivedNode(
-            node_id, arrival, self._fleet, self._clock.monotonic()
-        )
-        self._save_soon()
-        return arrived
+        return self._arrivals.take_up(arrival)
 
     def trouble(self, name: str, failure: ContactFailed | None) -> None:
         """Show of a node that has arrived why there is nothing new of it."""
-        arrived = self._arrivals.get(node_id_for(name))
-        if arrived is not None:
-            problem = None if failure is None else contact_problem(failure, self._clock.wall())
-            self._fleet.note(arrived.node_id, "contact", problem)
-
-    def _remove_arrival(self, node_id: str) -> None:
-        del self._arrivals[node_id]
-        self._fleet.note(node_id, "trust", None)
-        self._save_soon()
+        self._arrivals.trouble(name, failure)
 
     # -- what others want to know ------------------------------------------------------------------------------
 
@@ -358,7 +329,7 @@ class Roster:
     def node_ids(self) -> frozenset[str]:
         """Every node that is here because of the roster."""
         listed = (node_id for group in self._groups for node_id in group.contacts)
-        return frozenset((*listed, *self._arrivals))
+        return frozenset((*listed, *self._arrivals.node_ids))
 
     def notices(self) -> list[FleetNotice]:
         """Tell what everyone who looks should know."""
@@ -410,7 +381,7 @@ class Roster:
             self._unsaved = False
             known = KnownNodes(
                 groups={group.name: group.targets for group in self._groups},
-                arrivals=tuple(arrived.arrival for arrived in self._arrivals.values()),
+                arrivals=self._arrivals.kept(),
             )
             if known == self._saved:
                 continue
@@ -427,3 +398,14 @@ def _leads_elsewhere(one: Target, other: Target) -> bool:
     return structs.replace(one, place="", expected_gpus=None) != structs.replace(
         other, place="", expected_gpus=None
     )
+
+
+async def _ended(tasks: Sequence[asyncio.Future[None]]) -> None:
+    """Wait for what is ending, but not for ever: the last state is still to be saved."""
+    if not tasks:
+        return
+    done, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+    for error in filter(None, (task.exception() for task in done if not task.cancelled())):
+        log.warning("stopping: %s: %s", type(error).__name__, error)
+    if late:
+        log.warning("stopping: %d contacts have not ended within %g s", len(late), STOP_SECONDS)

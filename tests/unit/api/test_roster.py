@@ -9,8 +9,8 @@ from typing import Self
 
 import pytest
 
+from gpuherd.api.arrivals import ARRIVAL_KEPT_SECONDS, NAMESAKE_SILENT_SECONDS
 from gpuherd.api.roster import (
-    ARRIVAL_KEPT_SECONDS,
     EMPTY_DOUBTED_SECONDS,
     MISSING_KEPT_SECONDS,
     Group,
@@ -35,7 +35,8 @@ class ListFinder:
 
     def __init__(self, name: str = "hosts.txt") -> None:
         self._name = name
-        self.answer: tuple[Target, ...] | Failed = ()
+        self.answer: tuple[Target, ...] | Exception = ()
+        self.hangs = False
         self.changed = asyncio.Event()
         self.looked = 0
 
@@ -52,8 +53,10 @@ class ListFinder:
 
     async def find(self) -> tuple[Target, ...]:
         self.looked += 1
-        if isinstance(self.answer, Failed):
+        if isinstance(self.answer, Exception):
             raise self.answer
+        if self.hangs:
+            await asyncio.get_running_loop().create_future()
         return self.answer
 
     async def wait(self) -> None:
@@ -72,7 +75,7 @@ class ScriptedWay:
 
     def __init__(self) -> None:
         self.followed: list[Target] = []
-        self.failures: dict[str, Exception] = {}
+        self.failures: dict[str, BaseException] = {}
         self.intakes: dict[str, NodeIntake] = {}
         self.closed = False
 
@@ -283,6 +286,122 @@ def test_a_bug_in_one_contact_harms_no_other(file: Path, caplog: pytest.LogCaptu
     assert "following gpu1 failed unexpectedly" in caplog.text
 
 
+def test_a_contact_that_is_broken_off_from_within_begins_again(file: Path) -> None:
+    """Something that a way shares between nodes may be cancelled under one of them."""
+
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.way.failures = {"gpu1": asyncio.CancelledError()}
+            stage.finders[0].names("gpu1")
+            await until(lambda: stage.shown().get("gpu1") == ("link_lost",), "the trouble shows")
+            stage.way.failures.clear()
+            await until(lambda: stage.shown()["gpu1"] == (), "it is followed again")
+
+    asyncio.run(scene())
+
+
+def test_nothing_comes_of_a_contact_that_has_ended(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            lost, followed = asyncio.get_running_loop().create_future(), asyncio.Event()
+
+            async def follow(target: Target, intake: NodeIntake) -> None:
+                followed.set()
+                await lost
+                raise ContactFailed("garbled", "gpu1: half a line")
+
+            stage.way.follow = follow  # type: ignore[method-assign]
+            stage.finders[0].names("gpu1")
+            await followed.wait()
+            contact = next(task for task in asyncio.all_tasks() if task.get_name() == "contact gpu1")
+            lost.set_result(None)  # wakes the contact up, but it runs after this
+            stage.roster.set_enrolled(frozenset({"gpu1"}))
+            await until(contact.done, "it has ended")
+            assert stage.shown()["gpu1"] == ()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (ZeroDivisionError("oops"), "ZeroDivisionError in the hub, see its log"),
+        (TimeoutError(), "no answer within"),
+        (None, "no answer within 0.05 s"),
+    ],
+)
+def test_whatever_keeps_a_list_from_being_looked_up_is_told(
+    file: Path, monkeypatch: pytest.MonkeyPatch, answer: Exception | None, told: str
+) -> None:
+    monkeypatch.setattr("gpuherd.api.roster.FIND_SECONDS", 0.05)
+
+    async def scene() -> None:
+        stage = Stage(file)
+        stage.finders[0].hangs = answer is None
+        stage.finders[0].answer = answer or ()
+        async with stage:
+            await until(lambda: bool(stage.roster.notices()), "it is told")
+            assert told in stage.roster.notices()[0].message
+            assert told in (stage.roster.health()[0].trouble or "")
+            stage.finders[0].hangs = False
+            stage.finders[0].names("gpu1")
+            await _named(stage, "gpu1")
+            assert stage.roster.notices() == []
+
+    asyncio.run(scene())
+
+
+def test_a_node_that_moves_to_another_list_is_asked_because_of_that(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file, finders=(ListFinder("a"), ListFinder("b"))) as stage:
+            a, b = stage.finders
+            a.names("gpu1", "gpu2")
+            await _named(stage, "gpu1", "gpu2")
+            b.names("gpu1", "gpu3")
+            await _named(stage, "gpu3")
+            assert set(stage.roster.health()[1].refused) == {"gpu1"}
+            a.names("gpu2")
+            await until(lambda: stage.roster.health()[1].nodes == 2, "it is on the other list")
+            assert stage.shown() == {"gpu1": (), "gpu2": (), "gpu3": ()}
+            assert stage.roster.notices() == []
+            a.names("gpu2", "gpu4")
+            await _named(stage, "gpu4")
+            b.names("gpu1", "gpu2", "gpu3", "gpu4")
+            await until(lambda: len(stage.roster.health()[1].refused) == 2, "both name two of them")
+            stage.clock.advance(MISSING_KEPT_SECONDS + 1)
+            stage.roster.sweep()
+            assert set(stage.shown()) == {"gpu1", "gpu2", "gpu3", "gpu4"}
+
+    asyncio.run(scene())
+
+
+def test_a_part_that_cannot_be_closed_does_not_keep_the_hub_from_stopping(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gpuherd.api.roster.STOP_SECONDS", 0.1)
+
+    async def scene() -> None:
+        hanging = asyncio.get_running_loop().create_future()
+
+        async def close() -> None:
+            await hanging
+
+        async with Stage(file, finders=(ListFinder("a"), ListFinder("b"))) as stage:
+            stage.way.close = close  # type: ignore[method-assign]
+
+            async def fail() -> None:
+                raise ZeroDivisionError("oops")
+
+            stage.finders[0].close = fail  # type: ignore[method-assign]
+            stage.roster.intake("old", "gpustat", interval_seconds=1.0)
+        hanging.cancel()
+
+    asyncio.run(scene())
+    assert "stopping: ZeroDivisionError: oops" in caplog.text
+    assert "have not ended" in caplog.text
+    assert b'"old"' in file.read_bytes()
+
+
 def test_the_nodes_of_last_time_are_there_although_the_list_cannot_be_had(file: Path) -> None:
     async def scene() -> None:
         async with Stage(file) as before:
@@ -299,8 +418,9 @@ def test_the_nodes_of_last_time_are_there_although_the_list_cannot_be_had(file: 
     asyncio.run(scene())
 
 
-def test_a_damaged_file_of_known_nodes_does_not_stop_the_start(file: Path) -> None:
-    file.write_bytes(b'{"groups": 3')
+@pytest.mark.parametrize("content", [b'{"groups": 3', b'{"groups": {"\xff": []}}', b""])
+def test_a_damaged_file_of_known_nodes_does_not_stop_the_start(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
 
     async def scene() -> None:
         async with Stage(file) as stage:
@@ -376,6 +496,68 @@ def test_nodes_may_come_by_themselves_but_not_as_somebody_else(file: Path) -> No
             assert "old" not in stage.shown()
 
     asyncio.run(scene())
+
+
+def test_two_machines_are_not_one_node_because_their_names_make_one_id(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.roster.intake("gpu_1", "file", interval_seconds=1.0).take(report())
+            with pytest.raises(Refused, match="gpu-1 would be gpu-1 here, and so is gpu_1"):
+                stage.roster.intake("gpu-1", "file", interval_seconds=1.0)
+            long = "a" * 63
+            stage.roster.intake(f"{long}.one", "file", interval_seconds=1.0)
+            with pytest.raises(Refused, match="another name"):
+                stage.roster.intake(f"{long}.two", "file", interval_seconds=1.0)
+            stage.clock.advance(NAMESAKE_SILENT_SECONDS + 1)
+            stage.roster.intake("gpu-1", "file", interval_seconds=1.0)
+            assert [node.name for node in stage.fleet.nodes() if node.id == "gpu-1"] == ["gpu-1"]
+
+    asyncio.run(scene())
+
+
+def test_another_interval_holds_also_for_nodes_that_came_before(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.roster.intake("old", "file", interval_seconds=1.0).take(report())
+        async with Stage(file) as stage:
+            stage.roster.intake("old", "file", interval_seconds=20.0).take(report())
+            node = stage.fleet.node("old")
+            assert node is not None
+            assert node.interval_seconds == 20.0
+
+    asyncio.run(scene())
+
+
+def test_trouble_of_a_node_that_came_by_itself_has_its_first_time(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            intake = stage.roster.intake("old", "file", interval_seconds=1.0)
+            began = stage.clock.wall()
+            for reason in ("half a line", "a line too many"):
+                stage.roster.trouble("old", ContactFailed("garbled", reason))
+                stage.clock.advance(5)
+            node = stage.fleet.node("old")
+            assert node is not None
+            assert [(note.message, note.since) for note in node.notes] == [("a line too many", began)]
+            intake.take(report())
+            stage.roster.trouble("old", ContactFailed("garbled", "again"))
+            node = stage.fleet.node("old")
+            assert node is not None
+            assert [note.since for note in node.notes] == [began + 10]
+
+    asyncio.run(scene())
+
+
+def test_a_hostile_name_is_kept_harmless(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.roster.intake("gpu1\x1b[2J" + "x" * 500, "gpustat", interval_seconds=1.0)
+
+    asyncio.run(scene())
+    content = file.read_bytes()
+    assert b"gpu1" in content
+    assert b"u001b" not in content
+    assert len(content) < 400
 
 
 def test_a_node_that_is_listed_later_is_asked_from_then_on(file: Path) -> None:
