@@ -237,11 +237,14 @@ def _tls(settings: AgentSettings) -> tuple[SSLContext | None, bytes]:
 
 
 def _is_own_name(host: str) -> bool:
-    """Whether a Host header names this machine; another name may be one that a web page has bent to our address."""
+    """Whether a Host header names this machine; another name may be one that a web page has bent to our address.
+
+    Not what merely begins like our name: anybody may have a domain, and in it a host that is called like us.
+    """
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     name = name.removeprefix("[").removesuffix("]").lower()
     own = socket.gethostname().lower()
-    if name in ("localhost", own, own.partition(".")[0]) or name.startswith(own + "."):
+    if name in ("localhost", own, own.partition(".")[0]):
         return True
     try:
         ipaddress.ip_address(name)

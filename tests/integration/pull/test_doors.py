@@ -74,6 +74,8 @@ def test_status_is_a_report_for_listed_networks_only(spec: ProbeSpec, tmp_path: 
             status, _, body = await ask(port, "GET /status", source="127.0.0.7")
             assert (status, body) == (403, b"127.0.0.7 is in no network of agent.listen_status_networks\n")
             assert (await ask(port, "GET /status", host="rebound.example.org"))[0] == 421
+            bent = f"{socket.gethostname()}.evil.example.org"
+            assert (await ask(port, "GET /status", host=bent))[0] == 421
             assert (await ask(port, "GET /status", host=socket.gethostname()))[0] == 200
             assert (await ask(port, "POST /status"))[0] == 405
             assert (await ask(port, "GET /"))[0] == 404
