@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { type ChartData, clockTime, formatValue, summarize, verticalRange, zoneName } from "./chart";
+
+const DATA: ChartData = [
+  [0, 5, 10],
+  [10, null, 30],
+  [null, null, null],
+];
+
+describe("charts", () => {
+  it("write values with their unit, and unknown as a dash", () => {
+    expect(formatValue(93.4, { unit: "%", digits: 0 })).toBe("93 %");
+    expect(formatValue(1980, { unit: "MHz", digits: 0 })).toBe("1,980 MHz");
+    expect(formatValue(58.24, { unit: "GiB", digits: 1 })).toBe("58.2 GiB");
+    expect(formatValue(null, { unit: "%", digits: 0 })).toBe("–");
+    expect(formatValue(undefined, { unit: "%", digits: 0 })).toBe("–");
+  });
+
+  it("show at least the measure's own range, and more where a line goes beyond", () => {
+    expect(verticalRange(DATA, { low: 0, high: 100 })).toEqual([0, 100]);
+    expect(verticalRange(DATA, { low: 20, high: 25 })).toEqual([10, 30]);
+    expect(verticalRange([[]], { low: 0, high: 1 })).toEqual([0, 1]);
+  });
+
+  it("are summed up in words", () => {
+    const lines = [
+      { key: "a", label: "GPU 0" },
+      { key: "b", label: "GPU 1" },
+    ];
+    expect(summarize(DATA, lines)).toEqual([
+      { label: "GPU 0", last: 30, low: 10, high: 30 },
+      { label: "GPU 1", last: null, low: null, high: null },
+    ]);
+  });
+
+  it("tell time in the viewer's zone and name the zone", () => {
+    const noon = Date.UTC(2026, 0, 15, 12, 0, 7) / 1000;
+    expect(clockTime(noon)).toMatch(/^\d\d:\d\d$/);
+    expect(clockTime(noon, { seconds: true })).toMatch(/:07$/);
+    const berlin = new Intl.DateTimeFormat("en-GB", { timeZone: "Europe/Berlin", timeZoneName: "short" });
+    expect(zoneName(noon, berlin)).toBe("CET");
+    expect(zoneName(noon + 180 * 86_400, berlin)).toBe("CEST");
+  });
+});

@@ -1,0 +1,89 @@
+/** What is drawn and in which words: everything about charts that needs no canvas. */
+import type { Known } from "./columns";
+import { strings } from "./strings";
+
+/** One kind of number as a chart shows it. */
+export interface Measure {
+  readonly title: string;
+  readonly unit: string;
+  /** What one of the chart's unit is in ours. */
+  readonly scale: number;
+  readonly digits: 0 | 1;
+  /** The least that the vertical axis shows, in the chart's unit; lines above it stretch the axis. */
+  readonly low: number;
+  readonly high: number;
+}
+
+export interface Line {
+  readonly key: string;
+  readonly label: string;
+}
+
+/** In the chart's unit; lines, in the order in which they are drawn. */
+export type ChartData = [times: number[], ...lines: Known[][]];
+
+export interface LineSummary {
+  readonly label: string;
+  readonly last: Known;
+  readonly low: Known;
+  readonly high: Known;
+}
+
+const formats = [0, 1].map(
+  (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+);
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const clockWithSeconds = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+const zoneFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", timeZoneName: "short" });
+
+/** A value in the chart's unit, with the unit. */
+export function formatValue(
+  value: Known | undefined,
+  { unit, digits }: Pick<Measure, "unit" | "digits">,
+): string {
+  if (value === null || value === undefined) return strings.unknownValue;
+  return `${formats[digits]?.format(value) ?? value} ${unit}`;
+}
+
+/** In the viewer's zone. */
+export function clockTime(epochSeconds: number, { seconds = false } = {}): string {
+  return (seconds ? clockWithSeconds : clock).format(epochSeconds * 1000);
+}
+
+/** The name of the viewer's zone at a time, such as CET. */
+export function zoneName(epochSeconds: number, format = zoneFormat): string {
+  return format.formatToParts(epochSeconds * 1000).find(({ type }) => type === "timeZoneName")?.value ?? "";
+}
+
+/** How far the vertical axis goes: at least the measure's own ends, further if a line does. */
+export function verticalRange(
+  data: ChartData,
+  { low, high }: Pick<Measure, "low" | "high">,
+): [number, number] {
+  let most = high;
+  let least = low;
+  for (const line of data.slice(1))
+    for (const value of line) {
+      if (value === null) continue;
+      if (value > most) most = value;
+      if (value < least) least = value;
+    }
+  return [least, most];
+}
+
+/** Where each line is and was, for those who cannot see it. */
+export function summarize(data: ChartData, lines: readonly Line[]): LineSummary[] {
+  return lines.map(({ label }, i) => {
+    const known = (data[i + 1] ?? []).filter((value): value is number => value !== null);
+    return {
+      label,
+      last: data[i + 1]?.at(-1) ?? null,
+      low: known.length > 0 ? Math.min(...known) : null,
+      high: known.length > 0 ? Math.max(...known) : null,
+    };
+  });
+}
