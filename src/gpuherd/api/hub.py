@@ -29,14 +29,14 @@ from gpuherd.api.roster import FINDING, Roster
 from gpuherd.api.server import TlsFiles, WebServer, claim_address
 from gpuherd.api.settings import HubSettings
 from gpuherd.api.stream import LiveStream
-from gpuherd.api.supervision import Supervisor
+from gpuherd.api.supervision import Loop, Supervisor
 from gpuherd.auth.enrolment import Enrolled
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.settings import AvailabilitySettings
-from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
+from gpuherd.fleet.views import DeviceView, FleetNotice, FleetView, NodeView, UserView
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.reports import Report
 from gpuherd.records.last_reports import LastReports
@@ -114,6 +114,7 @@ class Hub:
         self._open_store = open_store
         self._page_folder = page_folder
         self._supervisor = Supervisor(self.clock)
+        self._watches: list[Loop] = []
         self._admission: Admission | None = None
         self._keeper: Keeper | None = None
         self._server: WebServer | None = None
@@ -170,7 +171,11 @@ class Hub:
         self._supervisor.add("watch records", admission.watch, every_seconds=RECORDS_SECONDS)
         self._supervisor.add("sweep links", self._sweep, every_seconds=SWEEP_SECONDS)
         for watch in self._outfit.watches(roster):
-            self._supervisor.add(watch.name, watch.run, every_seconds=1.0, deadline_seconds=None)
+            self._watches.append(
+                self._supervisor.add(
+                    watch.name, watch.look, every_seconds=watch.look_every_seconds, deadline_seconds=None
+                )
+            )
         roster.start(self._supervisor)
 
     async def _open_doors(self, roster: Roster) -> None:
@@ -256,9 +261,21 @@ class Hub:
     async def _tick(self) -> None:
         self._view = None
         if self._roster is not None:
-            self.fleet.set_notices((*self._outfit.notices(), *self._roster.notices()))
+            self.fleet.set_notices((*self._outfit.notices(), *self._roster.notices(), *self._watch_notices()))
         self.fleet.tick()
         self.stream.publish()
+
+    def _watch_notices(self) -> list[FleetNotice]:
+        """Tell why nothing new comes of the nodes of a folder."""
+        return [
+            FleetNotice(
+                code="watch_failed",
+                message=watch.health().last_error or watch.name,
+                since=watch.failing_since,
+            )
+            for watch in self._watches
+            if watch.failing_since is not None
+        ]
 
     async def _sweep(self) -> None:
         self.links.sweep()

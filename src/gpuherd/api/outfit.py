@@ -25,15 +25,19 @@ class Door(Protocol):
 
 
 class Watch(Protocol):
-    """Something that is looked after all the time."""
+    """Something that is looked at again and again."""
 
     @property
     def name(self) -> str:
         """What the health calls it."""
 
     @property
-    def run(self) -> Callable[[], Awaitable[None]]:
-        """Look after it until cancelled; ``Failed`` if it cannot be, and it is tried again."""
+    def look_every_seconds(self) -> float:
+        """How often."""
+
+    @property
+    def look(self) -> Callable[[], Awaitable[None]]:
+        """Look once, within a deadline of its own; ``Failed`` if that cannot be done now."""
 
 
 class Outfit(Protocol):

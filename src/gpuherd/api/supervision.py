@@ -48,6 +48,7 @@ class Loop:
         self._last_error: str | None = None
         self._last_error_at: float | None = None
         self._last_success_at: float | None = None
+        self.failing_since: float | None = None
 
     def health(self) -> LoopHealth:
         """Tell how the loop fares."""
@@ -108,6 +109,7 @@ class Loop:
             self._state = "ok"
             self._rounds += 1
             self._consecutive_errors = 0
+            self.failing_since = None
             self._last_success_at = self._clock.wall()
 
     def _failed(self, reason: str, unexpected: Exception | None = None) -> None:
@@ -116,6 +118,8 @@ class Loop:
         self._consecutive_errors += 1
         self._last_error = clip(reason, 400)
         self._last_error_at = self._clock.wall()
+        if self.failing_since is None:
+            self.failing_since = self._last_error_at
         if self._consecutive_errors == 1:
             log.warning("%s: %s", self.name, reason, exc_info=unexpected)
 
@@ -151,7 +155,7 @@ class Supervisor:
         pause: Callable[[], Awaitable[None]] | None = None,
     ) -> Loop:
         """Start a loop. ``deadline_seconds`` bounds one round as far as it waits; pure computing is not cut.
-        None is for work that goes on until it fails.
+        None is for work that has deadlines of its own.
 
         ``pause`` waits between good rounds for as long as it likes, besides the pace.
         """

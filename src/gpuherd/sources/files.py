@@ -84,14 +84,8 @@ class FolderWatch:
         self._reading: asyncio.Future[list[_Found]] | None = None
         self.look_every_seconds = min(2.0, max(0.25, settings.interval_seconds / 10))
 
-    async def run(self) -> None:
-        """Look until cancelled; ``Failed`` if the folder cannot be read or does not answer. May be called again."""
-        while True:
-            await self.look()
-            await asyncio.sleep(self.look_every_seconds)
-
     async def look(self) -> None:
-        """Look once and hand over what is new."""
+        """Look once and hand over what is new; ``Failed`` if the folder cannot be read or does not answer."""
         # One look at a time, in a thread that nobody waits for at the end: a dead NFS server blocks it for ever.
         if self._reading is None:
             self._reading = _in_thread(self._read)

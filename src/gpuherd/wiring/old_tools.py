@@ -29,13 +29,15 @@ MAX_CONNECTIONS = 4096
 
 class _Watch(Struct, frozen=True):
     name: str
-    run: Callable[[], Awaitable[None]]
+    look_every_seconds: float
+    look: Callable[[], Awaitable[None]]
 
 
 def folder_watch(settings: FolderSettings, arrivals: Arrivals, folder: Path) -> Watch:
     """Watch a folder into which reports are dropped."""
     located = structs.replace(settings, path=folder / settings.path.expanduser())
-    return _Watch(f"watch {located.path}", FolderWatch(located, arrivals, scrub=scrub).run)
+    watch = FolderWatch(located, arrivals, scrub=scrub)
+    return _Watch(f"watch {located.path}", watch.look_every_seconds, watch.look)
 
 
 def legacy_doors(config: Config, services: Services, arrivals: Arrivals) -> list[Door]:

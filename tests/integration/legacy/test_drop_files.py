@@ -16,9 +16,12 @@ import psutil
 import pytest
 from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
+from gpuherd.api.hub import Hub
 from gpuherd.collect.scrub import scrub
 from gpuherd.sources.files import FolderWatch
 from gpuherd.sources.settings import FolderSettings
+from gpuherd.wiring.config import read_config
+from gpuherd.wiring.outfit import configured_hub
 from support.agent_hub import until
 from support.arrivals import KeptArrivals
 
@@ -46,7 +49,12 @@ def watching(folder: Path, arrivals: KeptArrivals, interval_seconds: float) -> F
 
 
 async def watch_until(watch: FolderWatch, arrivals: KeptArrivals, name: str, count: int) -> None:
-    task = asyncio.create_task(watch.run())
+    async def look_on() -> None:
+        while True:
+            await watch.look()
+            await asyncio.sleep(watch.look_every_seconds)
+
+    task = asyncio.create_task(look_on())
     try:
         await until(lambda: name in arrivals.nodes and len(arrivals.nodes[name].reports) >= count, f"{name}")
     finally:
@@ -153,3 +161,25 @@ def test_what_the_agent_prints_is_a_report_when_it_is_renamed_into_place(tmp_pat
     arrivals = KeptArrivals()
     asyncio.run(watch_until(watching(dropped, arrivals, 20.0), arrivals, "gpu02", 1))
     assert arrivals.nodes["gpu02"].last.facts.devices[0].uuid.startswith("GPU-")
+
+
+def test_a_folder_that_is_away_is_told_until_it_is_back(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    text = (
+        f'[hub]\nlisten = "127.0.0.1:0"\nstate_dir = "{tmp_path}/state"\ntick_seconds = 0.1\n'
+        f'[[folders]]\npath = "{folder}"\ninterval_seconds = 1\n'
+    )
+
+    def told(hub: Hub) -> list[str]:
+        return [notice.message for notice in hub.fleet_view().notices]
+
+    async def story() -> None:
+        async with configured_hub(read_config(text, "gpuherd.toml", folder=tmp_path)) as hub:
+            await until(lambda: bool(told(hub)), "the page says so")
+            assert "cannot be opened: No such file or directory; make it" in told(hub)[0]
+            assert hub.health().status == "degraded"
+            await asyncio.to_thread(folder.mkdir)
+            await until(lambda: not told(hub), "the page says so no longer")
+            assert hub.health().status == "ok"
+
+    asyncio.run(story())

@@ -21,7 +21,6 @@ from gpuherd.sources import files as files_module
 from gpuherd.sources import folder_reading
 from gpuherd.sources.files import FolderWatch
 from gpuherd.sources.settings import FolderSettings
-from support.agent_hub import until
 from support.arrivals import KeptArrivals
 from support.herd import IDLE, ManualClock, gpu
 
@@ -343,20 +342,6 @@ def test_a_folder_that_hangs_is_told_of_and_asked_once(
     with monkeypatch.context() as patched:
         patched.setattr(files_module, "scan", hang)
         asyncio.run(run())
-
-
-def test_the_watch_runs_until_it_is_ended(tmp_path: Path) -> None:
-    folder = Folder(tmp_path, interval_seconds=1.0)
-    folder.write("gpu01.json", own_report(folder.clock.wall()))
-
-    async def run() -> None:
-        watching = asyncio.create_task(folder.watch.run())
-        await until(lambda: bool(folder.arrivals.nodes), "a report")
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-
-    asyncio.run(run())
-    assert len(folder.arrivals.nodes["gpu01"].reports) == 1
 
 
 @looping
