@@ -1,13 +1,10 @@
-"""Dialling agents: where they are, names looked up beside the hub's own work, failures told to people."""
+"""Dialling agents: where they are, and failures told to people."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import re
-import socket
 import ssl
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from aiohttp import (
@@ -22,18 +19,16 @@ from aiohttp import (
     TCPConnector,
     WSServerHandshakeError,
 )
-from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
 
 from gpuherd import __version__
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.text import clean
 from gpuherd.sources.following import ContactFailed
+from gpuherd.sources.resolving import NodeResolver
 
-__all__ = ["Place", "Resolver", "connect_failure", "new_session", "verifying_context"]
+__all__ = ["Place", "connect_failure", "new_session", "verifying_context"]
 
-RESOLVING_THREADS = 4
-RESOLVE_SECONDS = 8.0
 _EXPIRED, _NOT_YET_VALID, _WRONG_NAME, _WRONG_ADDRESS = 10, 9, 62, 64
 _UNKNOWN_AUTHORITY = (18, 19, 20, 21)
 _NOT_IN_HOSTS = re.compile(r"[\s/?#@%\\\[\]]")
@@ -65,42 +60,7 @@ class Place(Struct, frozen=True, kw_only=True):
         )
 
 
-class Resolver(AbstractResolver):
-    """Looks names up in threads of its own: a dead name server must not hold up what else the hub does in threads."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(RESOLVING_THREADS, thread_name_prefix="resolve")
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """Give the addresses of a name; ``OSError`` if there are none, or no answer."""
-        looking = asyncio.get_running_loop().run_in_executor(
-            self._threads, lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
-        )
-        try:
-            async with asyncio.timeout(RESOLVE_SECONDS):
-                found = await looking
-        except TimeoutError as error:
-            raise socket.gaierror(socket.EAI_AGAIN, "the name server does not answer") from error
-        return [
-            ResolveResult(
-                hostname=host,
-                host=str(address[0]),
-                port=port,
-                family=found_family,
-                proto=proto,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for found_family, _, proto, _, address in found
-        ]
-
-    async def close(self) -> None:
-        """Look no more up."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def new_session(resolver: Resolver, connect_seconds: float) -> ClientSession:
+def new_session(resolver: NodeResolver, connect_seconds: float) -> ClientSession:
     """Make a session that dials directly, follows nothing and keeps nothing."""
     return ClientSession(
         connector=TCPConnector(limit=0, resolver=resolver),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
 
@@ -20,6 +19,7 @@ from gpuherd.sources.folder_reading import MAX_FILE_BYTES, Drop, open_folder, re
 from gpuherd.sources.following import Arrivals, ContactFailed
 from gpuherd.sources.node_clock import zone_seconds
 from gpuherd.sources.settings import FolderSettings
+from gpuherd.sources.threads import in_thread
 
 __all__ = ["FolderWatch"]
 
@@ -88,7 +88,7 @@ class FolderWatch:
         """Look once and hand over what is new; ``Failed`` if the folder cannot be read or does not answer."""
         # One look at a time, in a thread that nobody waits for at the end: a dead NFS server blocks it for ever.
         if self._reading is None:
-            self._reading = _in_thread(self._read)
+            self._reading = in_thread(self._read, "read folder")
         try:
             async with asyncio.timeout(LOOK_DEADLINE_SECONDS):
                 found = await asyncio.shield(self._reading)
@@ -255,27 +255,3 @@ class FolderWatch:
         if failure is not None or host.is_in_trouble:
             host.is_in_trouble = failure is not None
             self._arrivals.trouble(name, failure)
-
-
-def _in_thread(work: Callable[[], list[_Found]]) -> asyncio.Future[list[_Found]]:
-    """Run in a daemon thread: unlike an executor's, it does not keep the program from ending."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[list[_Found]] = loop.create_future()
-
-    def finish(result: list[_Found] | None, error: BaseException | None) -> None:
-        if not future.done():
-            future.set_exception(error) if error is not None else future.set_result(result or [])
-
-    def run() -> None:
-        result, failure = None, None
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the result is awaited
-            failure = error
-        try:
-            loop.call_soon_threadsafe(finish, result, failure)
-        except RuntimeError:
-            log.debug("the hub has stopped while a folder was being read")
-
-    threading.Thread(target=run, name="read folder", daemon=True).start()
-    return future

@@ -23,9 +23,10 @@ from aiohttp import (
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.targets import NodeWay, Target
 from gpuherd.model.text import clean
-from gpuherd.sources.dialling import Place, Resolver, connect_failure, new_session, verifying_context
+from gpuherd.sources.dialling import Place, connect_failure, new_session, verifying_context
 from gpuherd.sources.following import NodeIntake
 from gpuherd.sources.push import NodeLinks
+from gpuherd.sources.resolving import NodeResolver
 from gpuherd.sources.settings import PullSettings
 from gpuherd.wire.codec import MAX_FRAME_BYTES, encode
 from gpuherd.wire.frames import SUBPROTOCOL, Notice
@@ -108,7 +109,7 @@ class PullWay:
         self._secret_of = secret_of
         self._tls = verifying_context(settings.tls_ca_file) if settings.is_tls else None
         self._dialling = asyncio.Semaphore(settings.connects_at_once)
-        self._resolver = Resolver()
+        self._resolver = NodeResolver()
         self._session: ClientSession | None = None
 
     @property

@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+from gpuherd.sources.threads import in_thread
 
 __all__ = ["NodeResolver"]
 
 LOOKUPS_AT_ONCE = 32
+LOOKUP_SECONDS = 8.0
 
 
 class NodeResolver(AbstractResolver):
-    """Asks the system as everyone does, but not in the few threads that all of asyncio shares."""
+    """Asks the system as everyone does, but neither in the few threads that all of asyncio shares nor for ever."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, thread_name_prefix="look up node")
+        self._free = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
     async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Give the addresses of a name; ``OSError`` if there are none."""
+        """Give the addresses of a name; ``OSError`` if there are none, or no answer."""
         look_up = partial(
             socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
         )
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                await self._free.acquire()
+                looking = in_thread(look_up, "look up node")
+                looking.add_done_callback(self._done)
+                # Shielded: a lookup that is given up goes on in its thread, and counts until it has ended there.
+                found = await asyncio.shield(looking)
+        except TimeoutError as error:
+            raise socket.gaierror(socket.EAI_AGAIN, "the name server does not answer") from error
         return [
             ResolveResult(
                 hostname=host,
@@ -40,6 +51,10 @@ class NodeResolver(AbstractResolver):
             for kind, _, protocol, _, address in found
         ]
 
+    def _done(self, looking: asyncio.Future[Any]) -> None:
+        self._free.release()
+        if not looking.cancelled():
+            looking.exception()  # seen, also if nobody waits for it any more
+
     async def close(self) -> None:
-        """Begin no further lookup."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Nothing to let go of: what hangs ends with the program."""
