@@ -30,6 +30,14 @@ export class NumberColumns<Name extends string> {
     }
   }
 
+  /** The same numbers, which later writes do not touch. */
+  copy(): NumberColumns<Name> {
+    const copy = new NumberColumns(this.names);
+    copy.#capacity = this.#capacity;
+    for (const [name, column] of this.#columns) copy.#columns.set(name, column.slice());
+    return copy;
+  }
+
   /** Forget one row, so that a later owner of it does not inherit old numbers. */
   clear(row: number): void {
     for (const column of this.#columns.values()) if (row < column.length) column[row] = NaN;

@@ -4,6 +4,7 @@ import { strings } from "./strings";
 
 const GIB = 2 ** 30;
 const wholeMoment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
+const clockTime = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const oneDigit = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export function whole(value: Known): string {
@@ -51,6 +52,21 @@ export function duration(seconds: Known): string {
 export function moment(epochSeconds: Known): string {
   if (epochSeconds === null) return strings.unknownValue;
   return wholeMoment.format(epochSeconds * 1000);
+}
+
+/** The time of day in the viewer's own zone, such as 14:03:12. */
+export function clock(epochSeconds: Known): string {
+  return epochSeconds === null ? strings.unknownValue : clockTime.format(epochSeconds * 1000);
+}
+
+/** The viewer's zone with its present difference to UTC, such as "Europe/Berlin (UTC+1)". */
+export function zoneName(now: Date = new Date()): string {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const offset = new Intl.DateTimeFormat("en-GB", { timeZoneName: "shortOffset" })
+    .formatToParts(now)
+    .find((part) => part.type === "timeZoneName")
+    ?.value.replace("GMT", "UTC");
+  return !offset || offset === timeZone ? timeZone : `${timeZone} (${offset})`;
 }
 
 /** A share between 0 and 1, or `null` if either side is unknown. */

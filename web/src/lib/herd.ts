@@ -88,6 +88,26 @@ export class Herd {
     return this.#uses.get(node)?.get(name, position) ?? null;
   }
 
+  /** The herd as it is now, which later messages do not touch: for a page that stands still. */
+  copy(): Herd {
+    const copy = new Herd();
+    copy.tick = this.tick;
+    copy.time = this.time;
+    copy.totals = this.totals;
+    copy.notices = this.notices;
+    copy.nodes = this.nodes;
+    for (const [row, node] of this.#nodes) copy.#nodes.set(row, node);
+    for (const [row, numbers] of this.#uses) copy.#uses.set(row, numbers.copy());
+    copy.#devices = this.#devices.copy();
+    copy.#hosts = this.#hosts.copy();
+    copy.#deviceStates = this.#deviceStates.slice();
+    copy.#deviceReasons = this.#deviceReasons.slice();
+    copy.#nodeStates = this.#nodeStates.slice();
+    copy.#nodeReasons = this.#nodeReasons.slice();
+    copy.#disksUsed = this.#disksUsed.slice();
+    return copy;
+  }
+
   /** Take one message; `false` if it does not follow the last one and a new snapshot is needed. */
   apply(change: FleetChange): boolean {
     if (change.after_tick === null) this.#forgetAll();

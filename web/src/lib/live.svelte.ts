@@ -1,6 +1,7 @@
 /** The stream as something to render: one reference that is swapped at every tick. */
 import { browserClocks } from "./clock";
 import type { Herd } from "./herd";
+import { Pacing } from "./pacing";
 import { type Connection, HerdStream } from "./stream";
 
 /**
@@ -9,16 +10,22 @@ import { type Connection, HerdStream } from "./stream";
  */
 export interface View {
   readonly herd: Herd;
-  /** The hub's time; ages are counted from it. */
+  /** The hub's time; ages are counted from it. Stands still while the view does. */
   readonly now: number;
-  /** How old the data is, in seconds; `null` before the first snapshot. */
+  /** How old the data is, in seconds; `null` before the first snapshot. Never stands still. */
   readonly age: number | null;
   readonly connection: Connection;
+  /** Whether what is shown is how things are: connected, and no older than the viewer asked for. */
   readonly isLive: boolean;
+  /** The hub's time of what is shown, while the viewer holds it. */
+  readonly pausedAt: number | null;
+  /** Seconds between two looks, where the viewer wants fewer than the hub gives. */
+  readonly everySeconds: number | null;
 }
 
 export class LiveHerd {
   readonly #stream: HerdStream;
+  readonly #pacing = new Pacing();
   #view = $state.raw<View>()!;
 
   constructor(url: URL) {
@@ -63,9 +70,49 @@ export class LiveHerd {
     };
   }
 
+  /** Hold what is shown; messages keep coming in behind it. */
+  pause(): void {
+    this.#pacing.pause(this.#moment());
+    this.#view = this.#look();
+  }
+
+  /** Go on, with now. */
+  resume(): void {
+    this.#pacing.resume();
+    this.#view = this.#look();
+  }
+
+  /** Show now at once: from what has come in, or, if that is what is shown, by asking the hub again. */
+  refresh(): void {
+    if (this.#pacing.renew(this.#moment())) this.#view = this.#look();
+    else this.#stream.renew();
+  }
+
+  /** Look only every so many seconds; `null` is at every message. */
+  setEvery(seconds: number | null): void {
+    if (this.#pacing.everySeconds === seconds) return;
+    this.#pacing.setEvery(seconds);
+    this.#view = this.#look();
+  }
+
+  #moment(): { herd: Herd; now: number } {
+    return { herd: this.#stream.herd, now: this.#stream.now() };
+  }
+
   #look(): View {
-    const { herd, connection } = this.#stream;
-    const isLive = connection.phase === "live";
-    return { herd, connection, isLive, now: this.#stream.now(), age: this.#stream.age() };
+    const { connection } = this.#stream;
+    const present = this.#moment();
+    const isUp = connection.phase === "live";
+    const { herd, now } = this.#pacing.show(present, isUp);
+    const { pausedAt, everySeconds } = this.#pacing;
+    return {
+      herd,
+      now,
+      age: herd.tick === null ? null : Math.max(0, present.now - herd.time),
+      connection,
+      isLive: isUp && this.#pacing.isFresh(present),
+      pausedAt,
+      everySeconds,
+    };
   }
 }

@@ -86,6 +86,13 @@ export class HerdStream {
     this.#options.onUpdate();
   }
 
+  /** Ask the hub for everything anew. What is shown stays until the answer is there. */
+  renew(): void {
+    this.#failures = 0;
+    this.#connect();
+    this.#options.onUpdate();
+  }
+
   /** The hub's time now; between connections, counted on from the last message by the wall clock. */
   now(): number {
     const live = this.#source ? this.#hubClock.now() : null;
@@ -184,6 +191,7 @@ export class HerdStream {
     if (this.#hubClock.jumped()) this.#drop("slept");
     else if (silence > Math.max(SILENT_RECONNECT_SECONDS, 2 * limit)) this.#drop("silent");
     else if (age !== null && age <= limit && silence <= limit) this.connection = { phase: "live" };
-    else if (age !== null) this.connection = { phase: "down", trouble: "silent" };
+    else if (age !== null || (this.connection.phase === "live" && silence > limit))
+      this.connection = { phase: "down", trouble: "silent" };
   }
 }

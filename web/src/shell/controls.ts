@@ -1,0 +1,7 @@
+/** What a viewer can do to the page as a whole, by button and by key. */
+export interface Controls {
+  togglePause(): void;
+  refresh(): void;
+  nextTheme(): void;
+  help(): void;
+}

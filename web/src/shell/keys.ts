@@ -1,0 +1,69 @@
+/** Single keys for those who keep their hands on the keyboard. They rest while someone types. */
+import type { Controls } from "./controls";
+
+export interface Keyboard extends Controls {
+  goTo(page: "herd" | "users"): void;
+  search(): void;
+}
+
+const PREFIX_MILLISECONDS = 1200;
+const NODE_BUTTON = "[data-node] button[aria-expanded]";
+
+/** Listen; gives what ends that. */
+export function listenForKeys(keyboard: Keyboard): () => void {
+  let prefixUntil = 0;
+  const pressed = (event: KeyboardEvent): void => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isBusy(event.target))
+      return;
+    const isAfterPrefix = event.timeStamp < prefixUntil;
+    prefixUntil = 0;
+    const actions: Record<string, () => void> = isAfterPrefix
+      ? { h: () => keyboard.goTo("herd"), u: () => keyboard.goTo("users") }
+      : {
+          g: () => (prefixUntil = event.timeStamp + PREFIX_MILLISECONDS),
+          "/": keyboard.search,
+          j: () => moveToNode(1),
+          k: () => moveToNode(-1),
+          o: () => currentNodeButton()?.click(),
+          p: keyboard.togglePause,
+          r: keyboard.refresh,
+          t: keyboard.nextTheme,
+          "?": keyboard.help,
+        };
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  };
+  document.addEventListener("keydown", pressed);
+  return () => document.removeEventListener("keydown", pressed);
+}
+
+/** Whether keys belong to something else now: a field that is typed in, or an open dialog. */
+function isBusy(target: EventTarget | null): boolean {
+  if (document.querySelector("dialog[open]")) return true;
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || target.matches("input:not([type=radio], [type=checkbox]), textarea, select"))
+  );
+}
+
+function currentNodeButton(): HTMLButtonElement | null {
+  const node = document.activeElement?.closest("[data-node]");
+  return node?.querySelector<HTMLButtonElement>("button[aria-expanded]") ?? null;
+}
+
+/** Focus the next or previous node; without one, the first that can be seen. */
+function moveToNode(step: 1 | -1): void {
+  const buttons = [...document.querySelectorAll<HTMLButtonElement>(NODE_BUTTON)];
+  const current = currentNodeButton();
+  const next = current
+    ? buttons[buttons.indexOf(current) + step]
+    : buttons.find((button) => button.getBoundingClientRect().top >= topBarHeight());
+  next?.focus({ preventScroll: true });
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+function topBarHeight(): number {
+  return document.querySelector("header")?.getBoundingClientRect().height ?? 0;
+}
