@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -71,7 +72,8 @@ def test_bad_nodes_show_the_reason_and_keep_no_other_waiting(
             assert {what: task.result().code for what, task in zip(BAD, bad, strict=True)} == CODES
             gaps = [gap for task in good for gap in task.result()]
             assert len(gaps) == GOOD * (ROUNDS - 1)
-            assert max(gaps) < 1.6
+            assert median(gaps) < 1.25
+            assert max(gaps) < 3.0  # the hub calls a node stale after three intervals
             await hub.way.close()
 
         play(story())

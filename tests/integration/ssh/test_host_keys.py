@@ -247,3 +247,15 @@ def test_host_key_alias(tmp_path: Path, server: Sshd, key: Path) -> None:
         await hub.way.close()
 
     play(story())
+
+
+def test_a_first_key_that_cannot_be_kept_is_not_trusted(tmp_path: Path, server: Sshd, key: Path) -> None:
+    async def story() -> None:
+        hub = Hub(tmp_path, key_files=(key,), host_keys="accept_new")
+        hub.accepted.with_name("accepted_keys.lock").mkdir()
+        failure = await hub.failure(at(server))
+        assert failure.code == "host_key_unknown"
+        assert "cannot be kept" in str(failure)
+        await hub.way.close()
+
+    play(story())

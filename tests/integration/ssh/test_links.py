@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import time
@@ -10,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from gpuherd.model.reports import Report
@@ -188,3 +190,16 @@ def test_nothing_is_left_on_the_server_after_the_hub_has_gone(tmp_path: Path, ke
             await hub.way.close()
 
         play(story())
+        gc.collect()
+        assert not [thing for thing in gc.get_objects() if isinstance(thing, asyncssh.SSHClientConnection)]
+
+
+def test_keepalives_that_are_shorter_than_the_interval(tmp_path: Path, server: Sshd, key: Path) -> None:
+    async def story() -> None:
+        hub = Hub(tmp_path, key_files=(key,), interval_seconds=3.5, keepalive_seconds=1)
+        hub.know(server.known_hosts_line)
+        async with hub.following(at(server)) as node:
+            await node.rounds(2)
+        await hub.way.close()
+
+    play(story())

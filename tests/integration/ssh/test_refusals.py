@@ -266,3 +266,27 @@ def test_a_jump_host_that_stalls_is_named_and_leaves_nothing(tmp_path: Path, key
             await hub.way.close()
 
         play(story())
+
+
+def test_an_agent_that_does_not_answer(tmp_path: Path, server: Sshd, key: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(tmp_path / "agent"))
+        agent.listen()
+
+        async def story() -> None:
+            hub = Hub(tmp_path, connect_deadline_seconds=1.5)
+            hub.environment["SSH_AUTH_SOCK"] = str(tmp_path / "agent")
+            hub.know(server.known_hosts_line)
+            hub.config.write_text(f"IdentityFile {key}\n")
+            assert await hub.first_text(at(server)) == "round 1 of root"
+            hub.config.write_text(f"IdentityFile {tmp_path / 'none'}\n")
+            failure = await hub.failure(at(server))
+            assert failure.code == "timeout"
+            assert "logging in; the server or the SSH agent takes too long" in str(failure)
+            hub.environment["SSH_AUTH_SOCK"] = str(tmp_path / "nowhere")
+            failure = await hub.failure(at(server))
+            assert failure.code == "login_refused"
+            assert "does not answer" in str(failure)
+            await hub.way.close()
+
+        play(story())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from typing import Any
 
 import asyncssh
@@ -16,6 +16,7 @@ from gpuherd.sources.ssh.places import Progress
 __all__ = ["LoginClient", "offered_key"]
 
 MAX_AGENT_KEYS = 32
+NAMED_KEYS = 3
 
 
 def offered_key(login: Login, key: asyncssh.SSHKey) -> OfferedKey:
@@ -33,7 +34,8 @@ class LoginClient(asyncssh.SSHClient):
         self._login = login
         self._progress = progress
         self._is_accepting_new = is_accepting_new
-        self._keys: AsyncIterator[Any] | None = None
+        self._is_asked = self._is_agent_asked = False
+        self._waiting: list[tuple[str, Any]] = []
         self._agent: asyncssh.SSHAgentClient | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self.offered: asyncssh.SSHKey | None = None
@@ -65,47 +67,51 @@ class LoginClient(asyncssh.SSHClient):
         return offered_key(self._login, self.offered)
 
     async def public_key_auth_requested(self) -> Any:
-        """Show the next key, or none."""
+        """Show the next key, or none: those of files first, then the agent's."""
         self._progress.phase = "logging in"
-        if self._keys is None:
-            self._keys = self._each_key()
-        return await anext(self._keys, None)
+        if not self._is_asked:
+            self._is_asked = True
+            self._waiting = list(self._file_keys())
+        if not self._waiting and not self._is_agent_asked:
+            self._is_agent_asked = True
+            self._waiting = await self._agent_keys()
+        if not self._waiting:
+            return None
+        name, key = self._waiting.pop(0)
+        self.tried.append(name)
+        return [key]
 
-    async def _each_key(self) -> AsyncIterator[Any]:
-        login = self._login
-        for identity in login.identities:
+    def _file_keys(self) -> Iterator[tuple[str, Any]]:
+        for identity in self._login.identities:
             if identity.key is None:
                 self.notes.append(f"{identity.file} {identity.trouble}")
-                continue
-            self.tried.append(str(identity.file))
-            pair = identity.key if identity.certificate is None else (identity.key, identity.certificate)
-            yield [pair]
-        async for key in self._agent_keys():
-            yield [key]
+            elif identity.certificate is None:
+                yield str(identity.file), identity.key
+            else:
+                yield str(identity.file), (identity.key, identity.certificate)
 
-    async def _agent_keys(self) -> AsyncIterator[asyncssh.SSHKeyPair]:
+    async def _agent_keys(self) -> list[tuple[str, Any]]:
         login = self._login
         if not login.agent_path:
-            return
-        wanted = {blob for identity in login.identities for blob in identity.public_blobs}
-        at_hand = {identity.key.public_data for identity in login.identities if identity.key is not None}
+            return []
         try:
             self._agent = await asyncssh.connect_agent(login.agent_path)
-            keys = await self._agent.get_keys()
+            keys = list(await self._agent.get_keys())
         except (OSError, ValueError, asyncssh.Error) as error:
             self.notes.append(f"the SSH agent at {login.agent_path} does not answer ({error})")
-            return
-        for key in list(keys)[:MAX_AGENT_KEYS]:
-            if key.public_data in at_hand or (login.is_only_these and key.public_data not in wanted):
-                continue
-            self.tried.append(f"the agent's {clean(key.get_comment() or 'key without a comment', 64)}")
-            yield key
+            return []
+        wanted = {blob for identity in login.identities for blob in identity.public_blobs}
+        at_hand = {identity.key.public_data for identity in login.identities if identity.key is not None}
+        return [
+            (f"the agent's {clean(key.get_comment() or 'key without a comment', 64)}", key)
+            for key in keys[:MAX_AGENT_KEYS]
+            if key.public_data not in at_hand and (key.public_data in wanted or not login.is_only_these)
+        ]
 
-    async def close(self) -> None:
-        """Let go of the agent."""
+    def close(self) -> None:
+        """Let go of the agent; the login is over."""
         if self._agent is not None:
             self._agent.close()
-            await self._agent.wait_closed()
             self._agent = None
 
     def host_key_failure(self, reason: str) -> ContactFailed:
@@ -119,7 +125,7 @@ class LoginClient(asyncssh.SSHClient):
             )
         offered = offered_key(login, self.offered)
         if login.known.own:
-            known = ", ".join(sorted({str(key.get_fingerprint()) for key in login.known.own}))
+            known = ", ".join(sorted({str(key.get_fingerprint()) for key in login.known.own})[:NAMED_KEYS])
             return progress.failure(
                 "host_key_changed",
                 f"the host key of {name} has CHANGED from {known} to {offered.fingerprint}. Either the machine was "
@@ -141,15 +147,16 @@ class LoginClient(asyncssh.SSHClient):
         if reason:
             parts.append(f"the server says: {clean(reason, 120)}")
         if self.tried:
-            parts.append(f"keys shown: {', '.join(self.tried)}")
-        elif self._keys is None:
+            more = f" and {len(self.tried) - NAMED_KEYS} more" if len(self.tried) > NAMED_KEYS else ""
+            parts.append(f"keys shown: {', '.join(self.tried[:NAMED_KEYS])}{more}")
+        elif not self._is_asked:
             parts.append("the server takes no keys, only other ways of logging in")
         else:
             parts.append("there was no key to show")
-        parts += self.notes
+        parts += self.notes[:NAMED_KEYS]
         if "oo many" in reason:
             remedy = "give the node key_files, or IdentitiesOnly in the SSH configuration"
-        elif self._keys is None:
+        elif not self._is_asked:
             remedy = "allow PubkeyAuthentication in its sshd_config"
         elif self.tried:
             remedy = (

@@ -161,24 +161,35 @@ class Connector:
                 login_timeout=0,
                 keepalive_interval=0,
             )
-        except ContactFailed:
-            raise
         except asyncssh.PermissionDenied as error:
-            await self._remember(client)
+            await self._remember(client, progress)
             raise client.login_failure() from error
-        except (asyncssh.Error, OSError, ValueError) as error:
+        except Exception as error:  # asyncssh hands on whatever a server makes it stumble over
             raise self._failure(error, client, login, progress) from error
         finally:
-            await client.close()
-        await self._remember(client)
+            client.close()
+        try:
+            await self._remember(client, progress)
+        except BaseException:
+            connection.abort()
+            raise
         return connection
 
-    async def _remember(self, client: LoginClient) -> None:
+    async def _remember(self, client: LoginClient, progress: Progress) -> None:
         """Keep a first key; only now, when the server has proved that it owns it."""
         offered = client.new_key
-        if offered is not None:
-            loop = asyncio.get_running_loop()
+        if offered is None:
+            return
+        loop = asyncio.get_running_loop()
+        try:
             await loop.run_in_executor(self._threads, accept_host_key, self._accepted_keys_file, offered)
+        except OSError as error:
+            raise progress.failure(
+                "host_key_unknown",
+                f"its host key cannot be kept in {self._accepted_keys_file} ({error.strerror}); "
+                "a key that is not kept is not trusted",
+                needs_person=True,
+            ) from error
 
     def _failure(
         self, error: Exception, client: LoginClient, login: Login, progress: Progress
@@ -205,4 +216,5 @@ class Connector:
             return client.login_failure(reason)
         if isinstance(error, OSError) and login.is_by_command:
             return progress.failure("ssh_config", f"ProxyCommand cannot be run ({reason})", needs_person=True)
-        return progress.failure("unreachable", f"SSH does not come about while {progress.phase} ({reason})")
+        what = reason or type(error).__name__
+        return progress.failure("unreachable", f"SSH does not come about while {progress.phase} ({what})")

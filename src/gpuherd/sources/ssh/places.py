@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from gpuherd.model.text import SENTENCE_LENGTH, clip
 from gpuherd.sources.following import ContactFailed
 
 __all__ = ["Phase", "Progress"]
@@ -39,7 +40,9 @@ class Progress:
 
     def failure(self, code: str, message: str, *, needs_person: bool = False) -> ContactFailed:
         """Name the place in front of what went wrong there."""
-        return ContactFailed(code, f"{self.place}: {message}", needs_person=needs_person)
+        return ContactFailed(
+            code, clip(f"{self.place}: {message}", SENTENCE_LENGTH), needs_person=needs_person
+        )
 
     def too_late(self, seconds: float) -> ContactFailed:
         """Say where the deadline struck."""

@@ -12,7 +12,7 @@ from asyncssh.constants import EXTENDED_DATA_STDERR
 
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Report
-from gpuherd.model.text import clean
+from gpuherd.model.text import SENTENCE_LENGTH, clean, clip
 from gpuherd.sources.following import ContactFailed, NodeIntake
 from gpuherd.wire.blocks import BlockReader, Round
 
@@ -227,7 +227,8 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
     def fail(self, code: str, message: str, *, needs_person: bool = False) -> None:
         """End with a reason; the first one counts."""
         if not self.ended.done():
-            self.ended.set_result(ContactFailed(code, f"{self._node}: {message}", needs_person=needs_person))
+            text = clip(f"{self._node}: {message}", SENTENCE_LENGTH)
+            self.ended.set_result(ContactFailed(code, text, needs_person=needs_person))
             self._settle()
 
     def _settle(self) -> None:

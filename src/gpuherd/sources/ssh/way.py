@@ -68,7 +68,9 @@ class SshWay:
         self._connector = Connector(
             settings, gates, self._threads, accepted_keys_file=accepted_keys_file, random=random
         )
-        self._pacer = Pacer(settings.interval_seconds)
+        # A link that rests hears no answer to a keepalive: it must not be doubted before its next round is due.
+        is_paced = self.keepalive_seconds >= settings.interval_seconds
+        self._pacer = Pacer(settings.interval_seconds) if is_paced else None
         self._jumps = JumpHosts(
             self._connector,
             deadline_seconds=settings.connect_deadline_seconds,
@@ -116,7 +118,7 @@ class SshWay:
                 link = await self._connector.log_in(login, tunnel, progress, deadline)
                 stack.push_async_callback(hang_up, link.connection)
                 session = await self._open_session(link.connection, intake, progress, stack)
-                if link.transport is not None:
+                if link.transport is not None and self._pacer is not None:
                     session.after_round = partial(self._pacer.rest, PacedLink(link.transport))
                 progress.phase = "waiting for the first line of the script"
                 await session.settled
