@@ -23,7 +23,7 @@ from gpuherd.sources.ssh.places import Progress
 __all__ = ["Connector", "Link", "connection_options", "hang_up"]
 
 CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
-"""Before asyncssh's other defaults: a packet costs the hub half of what chacha20 does."""
+"""Before asyncssh's other defaults: a sample costs the hub a third less than with chacha20."""
 PLAIN_KEYS = (
     "ssh-ed25519",
     "ecdsa-sha2-nistp256",
