@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 
 from gpuherd.model.hosts import Disk, HostFacts, HostSample
 from gpuherd.model.text import clean
@@ -64,7 +65,7 @@ def _disks(lines: list[str]) -> dict[str, tuple[int, int]]:
 def _memory(lines: list[str]) -> tuple[int | None, int | None]:
     """Read the line ``Mem:`` of ``free -m``, total and used: what is not available to programs."""
     words = next((line.split()[1:] for line in lines if line.startswith("Mem")), [])
-    sizes = [int(word) for word in words if re.fullmatch(r"\d{1,12}", word)]
+    sizes = [int(word) for word in takewhile(re.compile(r"\d{1,9}").fullmatch, words)]
     if len(sizes) < 3:
         return (sizes[0] * _MIB if sizes else None), None
     total, used, free, *others = sizes

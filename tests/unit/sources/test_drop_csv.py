@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -274,3 +275,11 @@ def test_a_hostile_file_of_owners_costs_little() -> None:
     began = time.process_time()
     read(users=users, processes=processes)
     assert time.process_time() - began < 2.0
+
+
+def test_a_memory_that_no_machine_has_is_unknown() -> None:
+    report = read(status=b"Mem: 999999999999 2 3 4 5 6\n").report
+    assert report.facts.host.memory_total_bytes is report.sample.host.memory_used_bytes is None
+    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report, (
+        "it can be kept and read again"
+    )
