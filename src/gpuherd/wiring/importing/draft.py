@@ -31,8 +31,9 @@ class Draft:
         self._output = output
         self._folder = output.absolute().parent
         self._config = self._check(text)
-        self._named = {target.name.lower() for target in self._listed()}
-        self._addresses = {target.address.lower() for target in self._listed()}
+        listed = self._listed()
+        self._named = {target.name.lower() for target in listed}
+        self._addresses = {target.address.lower() for target in listed}
 
     def add(self, entry: Entry, origin: str) -> None:
         """Put an entry in, or remark why not."""

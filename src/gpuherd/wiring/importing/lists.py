@@ -124,6 +124,7 @@ def read_ansible_hosts(text: str, file: Path, wishes: Wishes) -> Reading:
     ]
     if by == "ssh":
         notes.append(_HOST_KEYS)
+        notes += _lost_in_copy(targets) if wishes.copy else []
     entry = _entry(file, "ansible", targets, _reach(by, wishes), wishes, groups=list(groups))
     what = f"an Ansible inventory with {_count(targets)}"
     return Reading(file=str(file), what=what, notes=tuple(notes), entries=(entry,))
@@ -152,12 +153,36 @@ def _written(target: Target) -> str:
     return host if target.name == target.address else f"{target.name}={host}"
 
 
+def _lost_in_copy(targets: tuple[Target, ...]) -> list[Note]:
+    """Say what ``hosts = […]`` has no place for."""
+    return [
+        Note(
+            _place_of(target)[0],
+            f"{what} of {target.name}: not copied, there is no place for it; write it into ~/.ssh/config, or leave "
+            "out --copy",
+            False,
+        )
+        for target in targets
+        for what in (
+            f"key {target.key_file}" if target.key_file else None,
+            f"jump host {target.proxy_jump}" if target.proxy_jump else None,
+        )
+        if what is not None
+    ]
+
+
 def _host_note(target: Target) -> Note:
-    place, _, again = target.place.partition("; ")
-    line = place.rpartition(":")[2]
+    line, again = _place_of(target)
     where = target.address if target.port is None else f"{target.address}, port {target.port}"
     named = target.name if target.name == where else f"{target.name} ({where})"
-    return Note(int(line) if line.isdigit() else None, f"host {named}{f'; named {again}' if again else ''}")
+    return Note(line, f"host {named}{f'; named {again}' if again else ''}")
+
+
+def _place_of(target: Target) -> tuple[int | None, str]:
+    """Give the line on which it stands, and where it does so again."""
+    place, _, again = target.place.partition("; ")
+    line = place.rpartition(":")[2]
+    return int(line) if line.isdigit() else None, again
 
 
 def _line(text: str, key: str) -> int | None:

@@ -20,6 +20,8 @@ SERVER = re.compile(r"""\s*(export\s+)?SERVER=(?P<quote>["']?)(?P<value>[^"'\s;#
 def read_node_script(text: str, file: Path, wishes: Wishes) -> Reading:
     """Take the port to which nodes post. Who may post is not in the script and not guessed."""
     line, value = _server(text, file)
+    # Without a login that curl takes: it is for the old backend, and not to be shown.
+    value = re.sub(r"^(https?://)?[^/]*@", r"\1", value)
     authority = re.sub(r"^https?://", "", value).partition("/")[0]
     host, colon, port = authority.rpartition(":")
     if not colon or authority.endswith("]"):

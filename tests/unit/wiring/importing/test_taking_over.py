@@ -229,3 +229,23 @@ def test_a_place_that_cannot_be_written(old: Path) -> None:
 def test_no_scratch_file_is_left(old: Path, output: Path) -> None:
     _import(old, output, "hosts.txt")
     assert sorted(file.name for file in output.parent.iterdir()) == ["gpuherd.toml", "old"]
+
+
+def test_what_a_copy_leaves_behind_is_said(old: Path, output: Path) -> None:
+    (old / "hosts").write_text(
+        "[gpus]\na ansible_ssh_private_key_file=key\nb ansible_ssh_common_args='-J gate'\nc\n"
+    )
+    outcome = _import(old, output, "hosts", copy=True)
+    lost = [(note.line, note.sentence) for note in outcome.readings[0].notes if not note.is_taken]
+    assert [line for line, _ in lost] == [2, 3]
+    assert lost[0][1].startswith(f"key {old}/key of a: not copied")
+    assert lost[1][1].startswith("jump host gate of b: not copied")
+    outcome = _import(old, output.with_name("other.toml"), "hosts")
+    assert all(note.is_taken for note in outcome.readings[0].notes)
+
+
+def test_a_login_in_an_address_is_not_shown(old: Path, output: Path) -> None:
+    (old / "run.sh").write_text('SERVER="http://bob:hunter2@10.0.0.9:3000/"\n')
+    outcome = _import(old, output, "run.sh")
+    assert "port 3000 of 10.0.0.9" in outcome.readings[0].notes[0].sentence
+    assert "hunter2" not in str(outcome)
