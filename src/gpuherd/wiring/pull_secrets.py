@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import PullSettings
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.ways.surroundings import PULL_SECRET, located
@@ -12,7 +13,16 @@ __all__ = ["master_file"]
 
 
 def master_file(config: Config) -> Path:
-    """Give the file of the first list of listening nodes; one hub needs no more than one."""
-    reach = next((group.reach for group in config.nodes if isinstance(group.reach, PullSettings)), None)
-    file = None if reach is None else located(reach, config.folder).secret_file
-    return file or config.hub.state_dir / PULL_SECRET
+    """Give the file that all lists of listening nodes share; ``Misconfigured`` if they do not."""
+    usual = config.hub.state_dir / PULL_SECRET
+    files = {
+        located(group.reach, config.folder).secret_file or usual: f"nodes[{number}]"
+        for number, group in enumerate(config.nodes)
+        if isinstance(group.reach, PullSettings)
+    }
+    if len(files) > 1:
+        raise Misconfigured(
+            f"{', '.join(files.values())}: have different files in reach.secret_file, so it cannot be said which "
+            "secret a node's is made from; name the same file in all of them"
+        )
+    return next(iter(files), usual)
