@@ -1,0 +1,289 @@
+"""The frame of the page: theme, pace, keys, title and icon, paper, and what stands where there is nothing to show."""
+
+from __future__ import annotations
+
+import re
+import signal
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.conftest import Complaints
+from e2e.hub_process import DemoProcess, HubProcess, Node
+from e2e.reports import IDLE, gpu, report, working
+
+SOON = 10_000
+DARK, LIGHT = "rgb(17, 20, 24)", "rgb(255, 255, 255)"
+
+
+def _background(page: Page) -> str:
+    colour: str = page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
+    return colour
+
+
+def _open(page: Page, hub: HubProcess, where: str = "") -> Node:
+    """Show one node with a free GPU and one at work."""
+    node = hub.join("alpha")
+    node.report(report([(gpu(0), working(0.4)), (gpu(1), IDLE)]))
+    page.goto(hub.url + where)
+    expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
+    expect(page).to_have_title("1 free · gpuherd", timeout=SOON)
+    return node
+
+
+# Theme
+
+
+def test_the_theme_follows_the_system_until_chosen_and_is_remembered(page: Page, hub: HubProcess) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.goto(hub.url)
+    assert _background(page) == DARK
+    page.emulate_media(color_scheme="light")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    assert _background(page) == LIGHT
+    page.get_by_role("button", name="Theme: System. Switch to Light").click()
+    page.get_by_role("button", name="Theme: Light. Switch to Dark").click()
+    assert _background(page) == DARK
+    page.reload()
+    expect(page.get_by_role("button", name="Theme: Dark. Switch to System")).to_be_visible()
+    assert _background(page) == DARK
+    page.keyboard.press("t")
+    assert _background(page) == LIGHT
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("dark", DARK), ("light", LIGHT)])
+def test_a_chosen_theme_is_there_before_the_page_is(
+    page: Page, hub: HubProcess, complaints: Complaints, choice: str, expected: str
+) -> None:
+    complaints.may_lose_connection = True
+    page.emulate_media(color_scheme="light" if choice == "dark" else "dark")
+    page.add_init_script(f"localStorage.setItem('gpuherd.theme', '{choice}')")
+    page.route("**/assets/*.js", lambda route: route.abort())
+    page.goto(hub.url)
+    assert page.locator("#app > *").count() == 0
+    assert _background(page) == expected
+
+
+# Pace
+
+
+def test_a_paused_page_stands_still_says_since_when_and_jumps_to_now(page: Page, hub: HubProcess) -> None:
+    node = _open(page, hub)
+    page.keyboard.press("p")
+    expect(page.get_by_role("status")).to_contain_text(
+        re.compile(r"Paused: this is how things were at \d\d:\d\d:\d\d")
+    )
+    expect(page).to_have_title("paused · gpuherd")
+    expect(page.locator("[data-phase]")).to_have_attribute("data-phase", "paused")
+    expect(page.locator("main")).to_have_attribute("data-live", "false")
+    node.report(report([(gpu(0), IDLE), (gpu(1), IDLE), (gpu(2), IDLE)]))
+    # The age of what is shown goes on, so messages have come in by now; nothing else has moved.
+    expect(page.get_by_test_id("age")).to_have_text(re.compile("[3-9] s"), timeout=SOON)
+    expect(page.locator('[data-device="GPU-0"]')).to_have_attribute("data-state", "busy")
+    expect(page.locator('[data-device="GPU-2"]')).to_have_count(0)
+    page.get_by_role("group", name="Page controls").get_by_role("button", name="Resume").click()
+    expect(page).to_have_title("3 free · gpuherd", timeout=2000)
+    expect(page.get_by_role("status")).to_be_empty()
+
+
+def test_refresh_now_takes_what_has_come_in_behind_a_paused_page(page: Page, hub: HubProcess) -> None:
+    node = _open(page, hub)
+    page.keyboard.press("p")
+    node.report(report([(gpu(0), IDLE), (gpu(1), IDLE)]))
+    expect(page.get_by_test_id("age")).to_have_text(re.compile("[3-9] s"), timeout=SOON)
+    expect(page.locator('[data-device="GPU-0"]')).to_have_attribute("data-state", "busy")
+    page.get_by_role("button", name="Refresh now").first.click()
+    expect(page.locator('[data-device="GPU-0"]')).to_have_attribute("data-state", "free", timeout=1000)
+    expect(page.locator("[data-phase]")).to_have_attribute("data-phase", "paused")
+
+
+def test_refresh_now_of_a_live_page_asks_the_hub_for_everything(page: Page, hub: HubProcess) -> None:
+    _open(page, hub)
+    with page.expect_request("**/api/v1/stream"):
+        page.keyboard.press("r")
+    expect(page.locator("main")).to_have_attribute("data-live", "true")
+
+
+def test_a_page_that_refreshes_every_so_often_does_so_and_can_be_stopped(page: Page, hub: HubProcess) -> None:
+    node = _open(page, hub, "?refresh=5")
+    expect(page.locator("[data-phase]")).to_contain_text("every 5 s")
+    page.evaluate("""() => {
+        window.ages = [];
+        new MutationObserver(() => ages.push(document.querySelector('[data-testid=age]').textContent))
+            .observe(document.querySelector('[data-testid=age]'), {characterData: true, subtree: true});
+    }""")
+    node.report(report([(gpu(0), IDLE), (gpu(1), IDLE)]))
+    expect(page).to_have_title("2 free · gpuherd", timeout=SOON)
+    page.wait_for_function("() => ages.some(age => parseInt(age) >= 3)", timeout=SOON)
+    page.locator("[data-phase]").click()
+    page.get_by_role("radio", name="Live").check(force=True)
+    expect(page).to_have_url(hub.url)
+    expect(page.locator("[data-phase]")).to_contain_text("live")
+    page.get_by_role("radio", name="1 min").check(force=True)
+    expect(page).to_have_url(f"{hub.url}?refresh=60")
+
+
+def test_a_page_that_looks_seldom_still_notices_a_lost_hub(
+    page: Page, hub: HubProcess, complaints: Complaints
+) -> None:
+    complaints.may_lose_connection = True
+    _open(page, hub)
+    page.goto(f"{hub.url}?refresh=3600")
+    expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
+    hub.signal(signal.SIGKILL)
+    expect(page.locator("main")).to_have_attribute("data-live", "false", timeout=SOON)
+    expect(page.get_by_role("status")).to_contain_text("The connection to the hub is lost")
+
+
+def test_a_paused_page_notices_a_lost_hub(page: Page, hub: HubProcess, complaints: Complaints) -> None:
+    complaints.may_lose_connection = True
+    _open(page, hub)
+    page.keyboard.press("p")
+    hub.signal(signal.SIGKILL)
+    expect(page.get_by_role("status")).to_contain_text("The connection to the hub is lost", timeout=SOON)
+    page.keyboard.press("p")
+    expect(page).to_have_title("not live · gpuherd")
+
+
+# Times
+
+
+def test_times_are_in_the_zone_of_the_viewer_which_is_named(page: Page, hub: HubProcess) -> None:
+    _open(page, hub)
+    session = page.context.new_cdp_session(page)
+    for zone, named in (("Asia/Tokyo", "Asia/Tokyo (UTC+9)"), ("UTC", "UTC")):
+        session.send("Emulation.setTimezoneOverride", {"timezoneId": zone})
+        page.reload()
+        expect(page.locator("footer")).to_contain_text(f"Times in {named}", timeout=SOON)
+        expect(page.get_by_test_id("last-update")).to_have_text(re.compile(r"Last update \d\d:\d\d:\d\d"))
+        shown = page.evaluate("() => document.querySelector('[data-testid=last-update]').textContent")
+        hour = page.evaluate("() => new Date().getHours()")
+        assert int(shown.split()[-1].split(":")[0]) in (hour, (hour - 1) % 24)
+
+
+# Title and icon
+
+
+def test_the_icon_of_the_tab_tells_the_free_count(
+    page: Page, hub: HubProcess, complaints: Complaints
+) -> None:
+    complaints.may_lose_connection = True
+    node = _open(page, hub)
+    icon = page.locator("link[rel=icon]")
+    expect(icon).to_have_attribute("href", re.compile("^data:image/png;base64,"))
+    one = icon.get_attribute("href")
+    node.report(report([(gpu(0), IDLE), (gpu(1), IDLE)]))
+    expect(page).to_have_title("2 free · gpuherd", timeout=SOON)
+    two = icon.get_attribute("href")
+    hub.signal(signal.SIGKILL)
+    expect(page).to_have_title("not live · gpuherd", timeout=SOON)
+    assert len({one, two, icon.get_attribute("href")}) == 3
+    size = page.evaluate("""async () => {
+        const image = new Image();
+        image.src = document.querySelector('link[rel=icon]').href;
+        await image.decode();
+        return image.naturalWidth;
+    }""")
+    assert size == 64
+
+
+# Keys
+
+
+def test_help_lists_the_keys_keeps_the_focus_and_gives_it_back(page: Page, hub: HubProcess) -> None:
+    _open(page, hub)
+    opener = page.get_by_role("button", name="Keyboard shortcuts").first
+    opener.focus()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(dialog).to_be_visible()
+    for key in ("/", "j", "k", "o", "p", "r", "t", "?", "g", "h", "u"):
+        expect(dialog.locator("kbd", has_text=re.compile(f"^{re.escape(key)}$")).first).to_be_visible()
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        # Chromium lets Tab out to its own controls, which is the body here; never to the page behind.
+        assert page.evaluate(
+            "() => document.activeElement === document.body || !!document.activeElement.closest('dialog')"
+        )
+    page.keyboard.press("p")
+    page.keyboard.press("Escape")
+    expect(dialog).not_to_be_visible()
+    expect(opener).to_be_focused()
+    expect(page.locator("[data-phase]")).to_have_attribute("data-phase", "live")
+
+
+def test_keys_walk_through_the_nodes_and_open_them(page: Page, hub: HubProcess) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        hub.join(name).report(report([(gpu(0, uuid=f"GPU-{name}"), IDLE)]))
+    page.goto(hub.url)
+    expect(page.locator("[data-node]")).to_have_count(3, timeout=SOON)
+    buttons = page.locator("[data-node] button[aria-expanded]")
+    page.keyboard.press("j")
+    expect(buttons.nth(0)).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(buttons.nth(2)).to_be_focused()
+    page.keyboard.press("k")
+    expect(buttons.nth(1)).to_be_focused()
+    before = buttons.nth(1).get_attribute("aria-expanded")
+    page.keyboard.press("o")
+    expect(buttons.nth(1)).to_have_attribute("aria-expanded", "false" if before == "true" else "true")
+    expect(buttons.nth(1)).to_be_focused()
+
+
+def test_the_first_stop_of_the_keyboard_skips_to_the_content(page: Page, hub: HubProcess) -> None:
+    _open(page, hub)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    expect(page).to_have_url(hub.url)
+
+
+def test_the_page_has_landmarks_and_headings_in_order(page: Page, demo: DemoProcess) -> None:
+    page.goto(demo.url)
+    expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
+    for role in ("banner", "main", "contentinfo"):
+        expect(page.get_by_role(role)).to_have_count(1)
+    levels = page.evaluate("""() => [...document.querySelectorAll('h1, h2, h3, h4')]
+        .filter(heading => heading.checkVisibility()).map(heading => +heading.tagName[1])""")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+# Paper
+
+
+def test_paper_gets_the_light_palette_and_no_controls(page: Page, hub: HubProcess) -> None:
+    page.emulate_media(color_scheme="dark")
+    _open(page, hub)
+    assert _background(page) == DARK
+    page.emulate_media(media="print", color_scheme="dark")
+    assert _background(page) == LIGHT
+    for label in ("Pause", "Refresh now"):
+        expect(page.get_by_role("button", name=label)).to_have_count(0)
+    expect(page.locator('[data-device="GPU-1"]')).to_contain_text("free")
+    expect(page.get_by_test_id("last-update")).to_be_visible()
+
+
+# Nothing to show
+
+
+def test_an_empty_hub_names_every_way_to_begin(page: Page, hub: HubProcess) -> None:
+    page.goto(hub.url)
+    expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible(timeout=SOON)
+    for text in ("gpuherd hub token create", 'by = "ssh"', "gpuherd import hosts.txt", "make demo"):
+        expect(page.get_by_text(text)).to_be_visible()
+
+
+def test_a_hub_that_cannot_be_reached_is_told_with_what_to_do(
+    page: Page, hub: HubProcess, complaints: Complaints
+) -> None:
+    complaints.may_lose_connection = True
+    page.route("**/api/v1/stream", lambda route: route.abort())
+    page.goto(hub.url)
+    expect(page.get_by_role("heading", name="Not connected to the hub")).to_be_visible(timeout=SOON)
+    expect(page.get_by_text("gpuherd doctor")).to_be_visible()
