@@ -11,7 +11,7 @@ class Me {
     return this.#user;
   }
 
-  set(user: string | null): void {
+  set user(user: string | null) {
     this.#user = user?.trim().slice(0, LONGEST_NAME) || null;
     try {
       if (this.#user === null) localStorage.removeItem(KEY);
