@@ -21,6 +21,7 @@ from gpuherd.agent.requests import (
     parse_head,
 )
 from gpuherd.agent.said import SaidOnce
+from gpuherd.wire.proof import PROOF_SECONDS
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -30,7 +31,7 @@ __all__ = ["MOST_STRANGERS", "STRANGER_SECONDS", "Door", "Visit"]
 log = logging.getLogger(__name__)
 
 MOST_STRANGERS = 16
-STRANGER_SECONDS = 5.0
+STRANGER_SECONDS = PROOF_SECONDS
 """How long a visitor may stay that has not proven itself; TLS handshake, request and answer included."""
 PARTING_SECONDS = 1.0
 CROWDED_SECONDS = 0.01

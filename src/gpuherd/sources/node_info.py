@@ -20,15 +20,11 @@ from gpuherd.sources.following import ContactFailed, NodeIntake
 from gpuherd.sources.node_info_answer import NodeInfo, read_answer
 from gpuherd.sources.settings import NodeInfoSettings
 
-__all__ = ["README_WARNING", "NodeInfoWay"]
+__all__ = ["NodeInfoWay"]
 
 log = logging.getLogger(__name__)
 
 README_PASSWORD = "8888"  # noqa: S105 - everyone can read it there
-README_WARNING = (
-    "node_info nodes are asked with the password that everyone knows from the tool's README; change PASSWD on the "
-    "nodes and name a file with the new one in reach.password_file"
-)
 NODE_READS_EVERY_SECONDS = 4.0
 """How often the tool reads its GPUs; it cannot be set there."""
 INTERVALS_WITHOUT_NEWS = 3
@@ -70,17 +66,15 @@ class NodeInfoWay:
         self._news: dict[str, _News] = {}
         self._spoke_last: dict[str, tuple[str, str]] = {}
         if settings.password_file is None:
-            log.warning("%s", README_WARNING)
+            log.warning(
+                "node_info nodes are asked with the password that everyone knows from the tool's README; change PASSWD "
+                "on the nodes and name a file with the new one in reach.password_file"
+            )
 
     @property
     def interval_seconds(self) -> float:
         """How often news of a node are to be expected: asking more often than it reads brings none."""
         return max(self._settings.interval_seconds, NODE_READS_EVERY_SECONDS)
-
-    @property
-    def warning(self) -> str | None:
-        """What everyone who looks at the hub should know of these settings."""
-        return README_WARNING if self._settings.password_file is None else None
 
     async def follow(self, target: Target, intake: NodeIntake) -> None:
         """Hand over a node's reports; each reading of the node is handed over once."""
