@@ -133,6 +133,7 @@ class Roster:
                 deadline_seconds=None,
                 pause=group.finder.wait,
             )
+        self._save_soon()  # the configuration may have lost lists since last time
 
     async def stop(self) -> None:
         """End every contact, then what they share. The loops of the supervisor must have ended before."""

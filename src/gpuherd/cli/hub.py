@@ -102,6 +102,7 @@ def list_nodes(context: click.Context) -> None:
     """List the nodes: enrolled, listed in the configuration, or come by themselves."""
     from gpuherd.api.known_nodes import FILE_NAME, load_known
     from gpuherd.auth.enrolment import node_id_for
+    from gpuherd.model.errors import Refused
 
     with contextlib.closing(_enrolment(context)) as enrolment:
         for record in enrolment.nodes():
@@ -110,7 +111,8 @@ def list_nodes(context: click.Context) -> None:
     known = load_known(_load(context).hub.state_dir / FILE_NAME)
     for name, targets in known.groups.items():
         for target in targets:
-            click.echo(f"{node_id_for(target.name)}\t{target.name}\tlisted in {name}")
+            with contextlib.suppress(Refused):  # a name that makes no id is left out by the hub, too
+                click.echo(f"{node_id_for(target.name)}\t{target.name}\tlisted in {name}")
     for arrival in known.arrivals:
         click.echo(f"{node_id_for(arrival.name)}\t{arrival.name}\tcame by itself ({arrival.way})")
 

@@ -10,6 +10,7 @@ from typing import Self
 import pytest
 
 from gpuherd.api.arrivals import ARRIVAL_KEPT_SECONDS, NAMESAKE_SILENT_SECONDS
+from gpuherd.api.known_nodes import load_known
 from gpuherd.api.roster import (
     EMPTY_DOUBTED_SECONDS,
     MISSING_KEPT_SECONDS,
@@ -414,6 +415,21 @@ def test_the_nodes_of_last_time_are_there_although_the_list_cannot_be_had(file: 
             await _named(stage, "gpu1", "gpu2")
             await until(lambda: bool(stage.roster.notices()), "the failure is told")
             assert set(stage.shown()) == {"gpu1", "gpu2", "old-node"}
+
+    asyncio.run(scene())
+
+
+def test_a_list_that_the_configuration_has_lost_is_forgotten(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file, finders=(ListFinder("a"), ListFinder("b"))) as stage:
+            stage.finders[0].names("gpu1")
+            stage.finders[1].names("gpu2")
+            await _named(stage, "gpu1", "gpu2")
+        stage = Stage(file, finders=(ListFinder("b"),))
+        stage.finders[0].answer = Failed("connection refused")
+        async with stage:
+            await _named(stage, "gpu2")
+        assert load_known(file).groups.keys() == {"b"}
 
     asyncio.run(scene())
 
