@@ -14,10 +14,10 @@ __all__ = ["Arrivals", "ContactFailed", "NodeIntake", "Way"]
 class ContactFailed(Failed):
     """A node cannot be reached or understood; ``code`` is stable, the text names the node, the reason and the remedy.
 
-    Codes: ``unreachable``, ``timeout``, ``link_lost``, ``login_refused``, ``host_key_unknown``,
-    ``host_key_changed``, ``session_refused``, ``wrong_password``, ``node_unproven`` (the node does not know the
-    secret), ``hub_refused`` (the node does not believe us), ``tls_failed``, ``other_version``, ``replaced``,
-    ``garbled``, ``too_large``, ``no_data``.
+    Codes: ``unreachable``, ``timeout``, ``link_lost``, ``server_busy``, ``login_refused``, ``host_key_unknown``,
+    ``host_key_changed``, ``host_key_revoked``, ``ssh_config``, ``session_refused``, ``command_refused``,
+    ``wrong_password``, ``node_unproven`` (the node does not know the secret), ``hub_refused`` (the node does not
+    believe us), ``tls_failed``, ``other_version``, ``replaced``, ``garbled``, ``too_large``, ``no_data``.
     ``needs_person``: trying again soon will not change it.
     """
 
