@@ -23,6 +23,8 @@ export class NodeEntry {
   readonly name: string;
   readonly host: NodeInventory["host"];
   readonly devices: readonly DeviceEntry[];
+  /** Devices that can be had: a partitioned GPU is counted through its slices, not twice. */
+  readonly countable: readonly DeviceEntry[];
   /** Problems of the node as a whole; those of one device stand at the device. */
   readonly problems: readonly Problem[];
   readonly allProblems: readonly Problem[];
@@ -53,16 +55,12 @@ export class NodeEntry {
       uses: usesByDevice[i] ?? [],
       problems: problems.filter((problem) => problem.device_uuid === device.facts.uuid),
     }));
+    this.countable = this.devices.filter((device) => !device.facts.is_partitioned);
     this.problems = problems.filter((problem) => !problem.device_uuid || !uuids.has(problem.device_uuid));
     this.allProblems = problems;
     this.notes = notes;
     this.way = way;
     this.place = place;
-  }
-
-  /** Devices that can be had: a partitioned GPU is counted through its slices, not twice. */
-  get countable(): readonly DeviceEntry[] {
-    return this.devices.filter((device) => !device.facts.is_partitioned);
   }
 
   /** What the node carries, such as "8 × H100", most of them first. */

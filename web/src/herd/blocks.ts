@@ -1,0 +1,45 @@
+/** The list as blocks of which each is drawn whole or not at all: a group's heading, or a node with its devices. */
+import type { Expansion } from "../lib/expansion.svelte";
+import type { SelectedNode } from "../lib/filter";
+import type { NodeGroup } from "../lib/grouping";
+
+export type Block =
+  | { readonly key: string; readonly kind: "group"; readonly group: NodeGroup }
+  | {
+      readonly key: string;
+      readonly kind: "node";
+      readonly selected: SelectedNode;
+      readonly isOpen: boolean;
+    };
+
+export function blocksOf(
+  groups: readonly NodeGroup[],
+  expansion: Expansion,
+  deviceCount: number,
+): readonly Block[] {
+  return groups.flatMap((group): Block[] => [
+    ...(group.of === null ? [] : [{ key: group.key, kind: "group" as const, group }]),
+    ...group.nodes.map((selected) => ({
+      key: `${group.key}\n${selected.node.id}`,
+      kind: "node" as const,
+      selected,
+      isOpen: expansion.isOpen(selected.node.id, deviceCount),
+    })),
+  ]);
+}
+
+const GROUP_HEIGHT = 48;
+const CLOSED_HEIGHT = 58;
+const FACTS_HEIGHT = 130;
+const DEVICE_HEIGHT = 51;
+const PROCESS_HEIGHT = 25;
+
+/** How high a block will be, as long as nobody has measured it. */
+export function estimate(block: Block): number {
+  if (block.kind === "group") return GROUP_HEIGHT;
+  if (!block.isOpen) return CLOSED_HEIGHT;
+  return block.selected.devices.reduce(
+    (sum, device) => sum + DEVICE_HEIGHT + PROCESS_HEIGHT * device.uses.length,
+    CLOSED_HEIGHT + FACTS_HEIGHT,
+  );
+}

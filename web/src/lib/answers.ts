@@ -1,0 +1,140 @@
+/** The three answers at the top of the page: what is free, what is held without use, what is free next. */
+import type { Herd } from "./herd";
+import type { NodeEntry } from "./node";
+import type { DeviceState } from "./types";
+
+export interface ModelAnswer {
+  readonly shortName: string;
+  readonly memoryBytes: number | null;
+  readonly isSlice: boolean;
+  readonly counts: Readonly<Partial<Record<DeviceState, number>>>;
+  readonly free: number;
+  readonly total: number;
+  /** Where most of the free ones are. */
+  readonly best: { readonly node: NodeEntry; readonly free: number } | null;
+}
+
+/** So many nodes have at least so many free GPUs of one model: for work that needs several in one machine. */
+export interface Together {
+  readonly gpus: number;
+  readonly nodes: number;
+}
+
+export interface HolderAnswer {
+  /** `null`: memory is taken, and nobody can be told who took it. */
+  readonly user: string | null;
+  readonly devices: number;
+  /** Since when the first of them has been idle; hub time. */
+  readonly since: number | null;
+}
+
+export interface Answers {
+  /** Largest memory first, then by name; slices last. Positions do not depend on what is free. */
+  readonly models: readonly ModelAnswer[];
+  readonly together: readonly Together[];
+  /** Who holds most first. */
+  readonly holders: readonly HolderAnswer[];
+  readonly counts: Readonly<Record<DeviceState, number>>;
+  /** Nodes that do not report or report something wrong. */
+  readonly troubledNodes: number;
+}
+
+const TOGETHER_SIZES = [8, 4, 2] as const;
+const TOGETHER_SHOWN = 2;
+const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+type Growing<T> = { -readonly [Key in keyof T]: T[Key] };
+interface ModelCount extends Growing<Omit<ModelAnswer, "counts">> {
+  counts: Partial<Record<DeviceState, number>>;
+}
+
+export function answer(herd: Herd): Answers {
+  const models = new Map<string, ModelCount>();
+  const holders = new Map<string | null, Growing<HolderAnswer>>();
+  const together = new Map<number, number>();
+  const counts: Record<DeviceState, number> = {
+    free: 0,
+    busy: 0,
+    held: 0,
+    booked: 0,
+    fault: 0,
+    stale: 0,
+    offline: 0,
+    unknown: 0,
+  };
+  let troubledNodes = 0;
+  for (const node of herd.nodes) {
+    const freeHere = new Map<ModelCount, number>();
+    let isTroubled = herd.nodeState(node.row) !== "live" || node.allProblems.length + node.notes.length > 0;
+    for (const device of node.countable) {
+      const state = herd.deviceState(device.row);
+      counts[state] += 1;
+      if (state === "fault") isTroubled = true;
+      const model = modelOf(models, device);
+      model.total += 1;
+      model.counts[state] = (model.counts[state] ?? 0) + 1;
+      if (state === "free") {
+        model.free += 1;
+        freeHere.set(model, (freeHere.get(model) ?? 0) + 1);
+      } else if (state === "held") {
+        const since = herd.device("since", device.row);
+        const users = new Set(device.uses.map(({ process }) => process.user ?? null));
+        for (const user of users.size > 0 ? users : [null]) hold(holders, user, since);
+      }
+    }
+    let most = 0;
+    for (const [model, free] of freeHere) {
+      if (!model.best || free > model.best.free) model.best = { node, free };
+      if (!model.isSlice) most = Math.max(most, free);
+    }
+    for (const size of TOGETHER_SIZES) if (most >= size) together.set(size, (together.get(size) ?? 0) + 1);
+    if (isTroubled) troubledNodes += 1;
+  }
+  return {
+    models: [...models.values()].sort(compareModels),
+    together: TOGETHER_SIZES.map((gpus) => ({ gpus, nodes: together.get(gpus) ?? 0 }))
+      .filter(({ nodes }) => nodes > 0)
+      .slice(0, TOGETHER_SHOWN),
+    holders: [...holders.values()].sort(
+      (a, b) =>
+        b.devices - a.devices ||
+        (a.since ?? Infinity) - (b.since ?? Infinity) ||
+        byName.compare(a.user ?? "\uffff", b.user ?? "\uffff"),
+    ),
+    counts,
+    troubledNodes,
+  };
+}
+
+function modelOf(models: Map<string, ModelCount>, device: NodeEntry["devices"][number]): ModelCount {
+  const memoryBytes = device.facts.memory_total_bytes ?? null;
+  const key = `${device.shortName}\n${memoryBytes}`;
+  let model = models.get(key);
+  if (!model) {
+    const isSlice = device.facts.kind === "slice";
+    model = { shortName: device.shortName, memoryBytes, isSlice, counts: {}, free: 0, total: 0, best: null };
+    models.set(key, model);
+  }
+  return model;
+}
+
+function hold(
+  holders: Map<string | null, Growing<HolderAnswer>>,
+  user: string | null,
+  since: number | null,
+): void {
+  const holder = holders.get(user);
+  if (!holder) holders.set(user, { user, devices: 1, since });
+  else {
+    holder.devices += 1;
+    if (since !== null && (holder.since === null || since < holder.since)) holder.since = since;
+  }
+}
+
+function compareModels(a: ModelAnswer, b: ModelAnswer): number {
+  return (
+    Number(a.isSlice) - Number(b.isSlice) ||
+    (b.memoryBytes ?? 0) - (a.memoryBytes ?? 0) ||
+    byName.compare(a.shortName, b.shortName)
+  );
+}

@@ -1,0 +1,248 @@
+/** Which devices a query means, tick by tick. */
+import type { Known } from "./columns";
+import type { Herd } from "./herd";
+import type { DeviceEntry, NodeEntry } from "./node";
+import type { Comparison, Query, SearchName, Term } from "./search";
+import type { DeviceState } from "./types";
+
+/** A node of which something is meant: its devices, with the GPUs that matching slices are cut from. */
+export interface SelectedNode {
+  readonly node: NodeEntry;
+  readonly devices: readonly DeviceEntry[];
+}
+
+export interface Selection {
+  /** Nothing is left out. */
+  readonly isAll: boolean;
+  readonly nodes: readonly SelectedNode[];
+  /** How many devices are meant, of those that can be had. */
+  readonly count: number;
+  has(deviceRow: number): boolean;
+}
+
+/** A card sold as 24, 40 or 80 GB has a few per cent less or more: sizes are compared with this tolerance. */
+const SIZE_TOLERANCE = 0.07;
+const IDLE_STATES: ReadonlySet<DeviceState> = new Set(["free", "held", "booked"]);
+const TROUBLED_STATES: ReadonlySet<DeviceState> = new Set(["fault", "stale", "offline", "unknown"]);
+
+interface Words {
+  readonly node: string;
+  readonly devices: readonly string[];
+}
+/** An entry is replaced whenever its inventory changes, so words kept by entry are never old. */
+const wordsByNode = new WeakMap<NodeEntry, Words>();
+
+/** `me` is the viewer's user name, `null` where it is not known. */
+export function select(herd: Herd, now: number, query: Query, me: string | null): Selection {
+  if (query.terms.length === 0) {
+    const nodes = herd.nodes.map((node) => ({ node, devices: node.devices }));
+    const count = nodes.reduce((sum, { node }) => sum + node.countable.length, 0);
+    return { isAll: true, nodes, count, has: () => true };
+  }
+  const matcher = new Matcher(herd, now, query.terms, me);
+  const rows = new Set<number>();
+  const nodes: SelectedNode[] = [];
+  let count = 0;
+  for (const node of herd.nodes) {
+    const found = node.devices.filter((_, position) => matcher.matches(node, position));
+    if (found.length === 0 && !(node.devices.length === 0 && matcher.matches(node, null))) continue;
+    for (const device of found) rows.add(device.row);
+    count += found.reduce((sum, device) => sum + (device.facts.is_partitioned ? 0 : 1), 0);
+    nodes.push({ node, devices: withParents(node, found) });
+  }
+  return { isAll: false, nodes, count, has: (row) => rows.has(row) };
+}
+
+function withParents(node: NodeEntry, found: readonly DeviceEntry[]): readonly DeviceEntry[] {
+  if (found.length === node.devices.length) return node.devices;
+  const shown = new Set(found.map((device) => device.facts.uuid));
+  for (const { facts } of found) if (facts.parent_uuid) shown.add(facts.parent_uuid);
+  return node.devices.filter((device) => shown.has(device.facts.uuid));
+}
+
+class Matcher {
+  readonly #herd: Herd;
+  readonly #now: number;
+  readonly #terms: readonly Term[];
+  readonly #me: string | null;
+
+  constructor(herd: Herd, now: number, terms: readonly Term[], me: string | null) {
+    this.#herd = herd;
+    this.#now = now;
+    this.#terms = terms;
+    this.#me = me?.toLowerCase() ?? null;
+  }
+
+  /** Whether a device is meant, by its position in the node; `null` asks for a node that has none. */
+  matches(node: NodeEntry, position: number | null): boolean {
+    const device = position === null ? null : (node.devices[position] ?? null);
+    for (const term of this.#terms)
+      if (this.#holds(term, node, device, position) === term.isNegated) return false;
+    return true;
+  }
+
+  #holds(term: Term, node: NodeEntry, device: DeviceEntry | null, position: number | null): boolean {
+    switch (term.kind) {
+      case "text": {
+        const words = wordsOf(node);
+        return (
+          words.node.includes(term.text) ||
+          (position !== null && !!words.devices[position]?.includes(term.text))
+        );
+      }
+      case "state":
+        return term.states.includes(this.#state(node, device));
+      case "trouble":
+        return (
+          TROUBLED_STATES.has(this.#state(node, device)) ||
+          node.problems.length > 0 ||
+          node.notes.length > 0 ||
+          (device !== null && device.problems.length > 0)
+        );
+      case "slice":
+        return device?.facts.kind === "slice";
+      case "mine":
+        return this.#me !== null && usedBy(device, (user) => user === this.#me);
+      case "name":
+        return this.#named(term.field, term.names, node, device);
+      case "quantity":
+        return device !== null && this.#measures(term, node, device);
+    }
+  }
+
+  /** A node without devices has the state of its contact, as far as that can be said of a device. */
+  #state(node: NodeEntry, device: DeviceEntry | null): DeviceState {
+    if (device !== null) return this.#herd.deviceState(device.row);
+    const state = this.#herd.nodeState(node.row);
+    return state === "stale" || state === "offline" ? state : "unknown";
+  }
+
+  #named(
+    field: "user" | "host" | "type",
+    names: readonly SearchName[],
+    node: NodeEntry,
+    device: DeviceEntry | null,
+  ): boolean {
+    return names.some((name) => {
+      if (field === "host")
+        return (
+          fits(name, node.name) || fits(name, node.id) || (!!node.host && fits(name, node.host.hostname))
+        );
+      if (device === null) return false;
+      if (field === "user") return usedBy(device, (user) => fits(name, user));
+      if (name.isExact) return name.text === device.shortName.toLowerCase();
+      return squeeze(`${device.shortName}\n${device.facts.name}`).includes(squeeze(name.text));
+    });
+  }
+
+  #measures(term: Extract<Term, { kind: "quantity" }>, node: NodeEntry, device: DeviceEntry): boolean {
+    const { quantity, comparison, value } = term;
+    const herd = this.#herd;
+    const total = device.facts.memory_total_bytes ?? null;
+    switch (quantity) {
+      case "mem":
+        return compareSize(total, comparison, value);
+      case "used":
+        return compare(herd.device("memory_used_bytes", device.row), comparison, value);
+      case "left": {
+        const used = herd.device("memory_used_bytes", device.row);
+        return compare(total === null || used === null ? null : total - used, comparison, value);
+      }
+      case "util":
+        return compare(herd.device("utilization_gpu", device.row), comparison, value);
+      case "temp":
+        return compare(herd.device("temperature_celsius", device.row), comparison, value);
+      case "power":
+        return compare(herd.device("power_watts", device.row), comparison, value);
+      case "idle":
+        if (!IDLE_STATES.has(herd.deviceState(device.row))) return false;
+        return compare(this.#lasts(device), comparison, value);
+      case "for":
+        return compare(this.#lasts(device), comparison, value);
+      case "free":
+        return compare(
+          node.countable.reduce((sum, { row }) => sum + (herd.deviceState(row) === "free" ? 1 : 0), 0),
+          comparison,
+          value,
+        );
+    }
+  }
+
+  /** For how long the device has been in its state. */
+  #lasts(device: DeviceEntry): Known {
+    const since = this.#herd.device("since", device.row);
+    return since === null ? null : this.#now - since;
+  }
+}
+
+/** Unknown is neither more nor less than anything. */
+function compare(value: Known, comparison: Comparison, limit: number): boolean {
+  if (value === null) return false;
+  if (comparison === ">") return value > limit;
+  if (comparison === ">=") return value >= limit;
+  if (comparison === "<") return value < limit;
+  if (comparison === "<=") return value <= limit;
+  return Math.abs(value - limit) < 1e-9;
+}
+
+function compareSize(value: Known, comparison: Comparison, limit: number): boolean {
+  const least = limit * (1 - SIZE_TOLERANCE);
+  const most = limit * (1 + SIZE_TOLERANCE);
+  if (comparison === ">") return compare(value, ">", most);
+  if (comparison === ">=") return compare(value, ">=", least);
+  if (comparison === "<") return compare(value, "<", least);
+  if (comparison === "<=") return compare(value, "<=", most);
+  return compare(value, ">=", least) && compare(value, "<=", most);
+}
+
+function usedBy(device: DeviceEntry | null, isMeant: (lowerCaseUser: string) => boolean): boolean {
+  return !!device?.uses.some(({ process }) => process.user != null && isMeant(process.user.toLowerCase()));
+}
+
+/** A name to the letter, or with `*` for any part of it. */
+function fits(name: SearchName, value: string): boolean {
+  const lower = value.toLowerCase();
+  if (name.isExact || !name.text.includes("*")) return lower === name.text;
+  // Piece by piece rather than as a regular expression, whose cost a crafted name could drive up.
+  const pieces = name.text.split("*");
+  const first = pieces.shift() ?? "";
+  const last = pieces.pop() ?? "";
+  if (lower.length < first.length + last.length || !lower.startsWith(first) || !lower.endsWith(last))
+    return false;
+  let at = first.length;
+  const end = lower.length - last.length;
+  for (const piece of pieces) {
+    const found = lower.indexOf(piece, at);
+    if (found < 0 || found + piece.length > end) return false;
+    at = found + piece.length;
+  }
+  return true;
+}
+
+/** "RTX 4090", "rtx-4090" and "rtx4090" are the same to someone who searches. */
+const squeeze = (text: string): string => text.toLowerCase().replaceAll(/[ _-]/g, "");
+
+function wordsOf(node: NodeEntry): Words {
+  const kept = wordsByNode.get(node);
+  if (kept) return kept;
+  const { host } = node;
+  const words: Words = {
+    node: [node.name, host?.hostname, ...(host?.addresses ?? []).map(({ ip }) => ip)]
+      .join("\n")
+      .toLowerCase(),
+    devices: node.devices.map(({ facts, shortName, uses }) =>
+      [
+        shortName,
+        facts.name,
+        squeeze(shortName),
+        facts.uuid,
+        facts.profile,
+        ...uses.flatMap(({ process }) => [process.user, process.job, process.container]),
+      ]
+        .join("\n")
+        .toLowerCase(),
+    ),
+  };
+  wordsByNode.set(node, words);
+  return words;
+}
