@@ -1,5 +1,6 @@
 /** What is drawn and in which words: everything about charts that needs no canvas. */
 import type { Known } from "./columns";
+import type { Minutes } from "./recent";
 import { strings } from "./strings";
 
 /** One kind of number as a chart shows it. */
@@ -86,4 +87,20 @@ export function summarize(data: ChartData, lines: readonly Line[]): LineSummary[
       high: known.length > 0 ? Math.max(...known) : null,
     };
   });
+}
+
+/** The lines in the chart's unit. */
+export function chartData(
+  minutes: Minutes,
+  lines: readonly Line[],
+  { scale }: Pick<Measure, "scale">,
+): ChartData {
+  return [
+    [...minutes.times],
+    ...lines.map(({ key }) =>
+      (minutes.lines.get(key) ?? minutes.times.map(() => null)).map((value) =>
+        value === null ? null : value / scale,
+      ),
+    ),
+  ];
 }

@@ -206,6 +206,7 @@ export const strings = {
     skew: "Clock",
     skewAhead: (by: string): string => `${by} ahead of the hub`,
     skewBehind: (by: string): string => `${by} behind the hub`,
+    skewNone: "as the hub's",
     calledItself: "Calls itself",
     of: (used: string, total: string): string => `${used} of ${total}`,
   },
@@ -216,6 +217,7 @@ export const strings = {
     utilization: "Utilisation",
     memory: "Memory",
     temperature: "Temp.",
+    temperatureLong: "Temperature",
     power: "Power",
     since: (age: string): string => `for ${age}`,
     sinceTitle: (when: string): string => `Since ${when}`,
@@ -308,9 +310,9 @@ export const strings = {
     use: "In use",
     idleSince: "Held idle",
     free: "free",
-    freeMemory: (size: string): string => `${size} free`,
-    holders: (count: number): string => plural(count, "person holds", "people hold"),
-    summary: (held: string, total: string): string => `${held} of ${total}`,
+    processesUnit: (count: number): string => (count === 1 ? " process" : " processes"),
+    summary: (users: number, devices: number): string =>
+      `${plural(users, "user", "users")} on ${plural(devices, "GPU", "GPUs")}`,
     thisIsMe: "This is me",
     notMe: "Not me",
     me: "you",
@@ -364,6 +366,10 @@ export const strings = {
     fan: "Fan",
     performance: "Performance state",
     clock: "SM clock",
+    clockOf: (hertz: number, most: number | null): string =>
+      most === null
+        ? `${Math.round(hertz / 1e6)} MHz`
+        : `${Math.round(hertz / 1e6)} of ${Math.round(most / 1e6)} MHz`,
     memoryController: "Memory controller",
     throttle: "Clocks limited by",
     notThrottled: "nothing",

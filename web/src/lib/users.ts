@@ -1,7 +1,7 @@
 /** Who holds what, worked out from the stream so that it is as live as all the rest. */
 import type { Known } from "./columns";
 import type { Herd } from "./herd";
-import type { DeviceEntry, NodeEntry } from "./node";
+import type { DeviceEntry, NodeEntry, UseEntry } from "./node";
 import type { DeviceState } from "./types";
 
 export interface PlacedDevice {
@@ -173,6 +173,14 @@ export function sortUsers(
     const [left, right] = [MEASURES[sorting](a), MEASURES[sorting](b)];
     return left === right ? names : sign * (left < right ? 1 : -1);
   });
+}
+
+/** Everyone with a process among these, without repetition, by name; `null` stands for owners that are not known. */
+export function usersOf(uses: readonly UseEntry[]): (string | null)[] {
+  const users = [...new Set(uses.map(({ process }) => process.user ?? null))];
+  return users.sort((a, b) =>
+    a === null || b === null ? Number(a === null) - Number(b === null) : byName.compare(a, b),
+  );
 }
 
 function placesOf(places: ReadonlyMap<NodeEntry, ReadonlyMap<DeviceEntry, DeviceState>>): Place[] {
