@@ -42,7 +42,7 @@ class KeptArrivals:
         self.ways: dict[str, tuple[NodeWay, float]] = {}
         self.troubles: dict[str, ContactFailed | None] = {}
 
-    def intake(self, name: str, way: NodeWay, *, interval_seconds: float) -> KeptIntake:
+    def intake(self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "") -> KeptIntake:
         if name in self.taken:
             raise Refused("name_taken", f"{name} is enrolled and comes another way")
         if not name.isprintable() or len(name) > 128:

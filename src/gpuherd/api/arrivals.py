@@ -22,8 +22,8 @@ __all__ = ["ArrivalFleet", "ArrivedNode", "ArrivedNodes"]
 
 ARRIVAL_KEPT_SECONDS = 7 * 86_400.0
 MAX_ARRIVALS = 10_000
-NAMESAKE_SILENT_SECONDS = 600.0
-"""How long a node must have been silent before another name that makes the same id takes its place."""
+NAMESAKE_SILENT_SECONDS = 60.0
+"""How long a node must have been silent, and for three intervals, before another takes over whose name makes its id."""
 _UNPROVEN = {
     "gpustat": "anyone in the allowed networks could have sent this: the old gpustat protocol knows no credential; "
     "install the gpuherd agent or use SSH",
@@ -103,11 +103,13 @@ class ArrivedNodes:
         known = node.arrival
         if known.way != arrival.way:
             raise Refused("name_taken", f"{node.node_id} already comes another way ({known.way})")
-        is_namesake = known.name.casefold() != arrival.name.casefold()
-        if is_namesake and self._silent_seconds(node) < NAMESAKE_SILENT_SECONDS:
+        is_namesake = known.name.casefold() != arrival.name.casefold() or known.place != arrival.place
+        longest_silence = max(NAMESAKE_SILENT_SECONDS, 3 * known.interval_seconds)
+        if is_namesake and self._silent_seconds(node) <= longest_silence:
             raise Refused(
                 "name_taken",
-                f"{arrival.name} would be {node.node_id} here, and so is {known.name}; give one of them another name",
+                f"{_told(arrival)} would be {node.node_id} here, and so is {_told(known)}; give one of them another "
+                "name",
             )
         if is_namesake:
             self._fleet.add_node(node.node_id, arrival.name, arrival.way)
@@ -145,3 +147,7 @@ class ArrivedNodes:
         del self._nodes[node_id]
         self._fleet.note(node_id, "trust", None)
         self._changed()
+
+
+def _told(arrival: Arrival) -> str:
+    return f"{arrival.name} of {arrival.place}" if arrival.place else arrival.name

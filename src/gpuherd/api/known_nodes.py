@@ -25,6 +25,7 @@ class Arrival(Struct, frozen=True, kw_only=True):
     name: str
     way: NodeWay
     interval_seconds: float
+    place: str = ""
 
 
 class KnownNodes(Struct, frozen=True, kw_only=True):

@@ -308,9 +308,9 @@ class Roster:
 
     # -- nodes that come by themselves -------------------------------------------------------------------------
 
-    def intake(self, name: str, way: NodeWay, *, interval_seconds: float) -> ArrivedNode:
+    def intake(self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "") -> ArrivedNode:
         """Know a node from now on; ``Refused`` if the name cannot be had."""
-        return self._arrive(Arrival(name=name, way=way, interval_seconds=interval_seconds))
+        return self._arrive(Arrival(name=name, way=way, interval_seconds=interval_seconds, place=place))
 
     def _arrive(self, arrival: Arrival) -> ArrivedNode:
         node_id = node_id_for(arrival.name)

@@ -213,7 +213,10 @@ class FolderWatch:
             return
         try:
             intake = self._arrivals.intake(
-                found.host, "file", interval_seconds=self._settings.interval_seconds
+                found.host,
+                "file",
+                interval_seconds=self._settings.interval_seconds,
+                place=str(self._settings.path),
             )
             host.has_arrived = True
             if self._is_new(host, found):

@@ -66,10 +66,11 @@ class Way(Protocol):
 class Arrivals(Protocol):
     """Where nodes that nobody listed show up by themselves: old protocols, dropped files."""
 
-    def intake(self, name: str, way: NodeWay, *, interval_seconds: float) -> NodeIntake:
+    def intake(self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "") -> NodeIntake:
         """Know a node from now on, also after a restart; the same name gives the same intake.
 
-        ``Refused`` with ``name_invalid``, ``name_taken`` (it is enrolled or listed, and comes another way) or
+        ``place``: where its reports lie, where there may be several such places with one name in each. ``Refused``
+        with ``name_invalid``, ``name_taken`` (it is enrolled or listed, comes another way or from another place) or
         ``too_many_nodes``.
         """
 

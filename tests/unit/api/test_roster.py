@@ -520,6 +520,9 @@ def test_two_machines_are_not_one_node_because_their_names_make_one_id(file: Pat
             stage.roster.intake("gpu_1", "file", interval_seconds=1.0).take(report())
             with pytest.raises(Refused, match="gpu-1 would be gpu-1 here, and so is gpu_1"):
                 stage.roster.intake("gpu-1", "file", interval_seconds=1.0)
+            stage.roster.intake("gpu_1", "file", interval_seconds=1.0)
+            with pytest.raises(Refused, match="gpu_1 of /b would be gpu-1 here, and so is gpu_1"):
+                stage.roster.intake("gpu_1", "file", interval_seconds=1.0, place="/b")
             long = "a" * 63
             stage.roster.intake(f"{long}.one", "file", interval_seconds=1.0)
             with pytest.raises(Refused, match="another name"):
