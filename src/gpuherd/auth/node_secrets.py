@@ -6,6 +6,7 @@ import base64
 import contextlib
 import hashlib
 import hmac
+import logging
 import os
 import re
 import secrets
@@ -16,6 +17,8 @@ from gpuherd.auth.secrets import new_secret
 from gpuherd.model.errors import Misconfigured
 
 __all__ = ["LISTEN_SECRET_PREFIX", "MASTER_SECRET_PREFIX", "load_or_create_master", "node_secret"]
+
+log = logging.getLogger(__name__)
 
 MASTER_SECRET_PREFIX = "ghm_"  # noqa: S105 - a prefix, like those of the other secrets
 LISTEN_SECRET_PREFIX = "ghl_"  # noqa: S105
@@ -42,6 +45,11 @@ def load_or_create_master(file: Path) -> bytes:
             mode=0o700, parents=True, exist_ok=True
         )  # a secret may be wanted before the hub first runs
         _create(file)
+        # Told aloud: where a path is misspelt, this is why no node believes the hub any more.
+        log.warning(
+            "made a new secret for listening nodes in %s; each needs what `gpuherd hub node secret NAME` prints",
+            file,
+        )
         return _read(file)
     except OSError as error:
         raise Misconfigured(

@@ -40,6 +40,9 @@ def read_aliases(file: Path) -> dict[str, str]:
     try:
         return parse_aliases(file.expanduser().read_text(encoding="utf-8-sig"), str(file))
     except OSError as error:
-        raise Misconfigured(f"display.aliases_file: {file} cannot be read: {error.strerror}") from error
+        raise Misconfigured(
+            f"display.aliases_file: {file} cannot be read: {error.strerror}; check the path, and let this "
+            "user read it"
+        ) from error
     except UnicodeDecodeError as error:
         raise Misconfigured(f"{file}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
