@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from gpuherd.collect.remote import RemoteNode, node_script
 from gpuherd.model.reports import Report
 from gpuherd.model.targets import Target
-from support.ssh_nodes import Hub, eventually, play
+from support.ssh_nodes import Following, Hub, eventually, play
 from support.sshd import Sshd, make_key, running_sshd
 
 NVIDIA_SMI = """#!/bin/sh
@@ -95,6 +96,36 @@ def test_a_command_that_hangs_costs_its_deadline_and_is_ended_on_the_node(tmp_pa
     assert reports[-1].sample.host.memory_used_bytes is not None
     assert reports[-1].sample.problems
     assert not [pid for pid in Path("/proc").glob("[0-9]*") if forever in _command_line(pid)]
+
+
+def test_gpus_are_not_forgotten_when_the_driver_hangs_at_the_next_login(tmp_path: Path, key: Path) -> None:
+    """A link that broke and a driver that hangs often come together."""
+    path = tools(tmp_path / "bin", NVIDIA_SMI)
+    with running_sshd(tmp_path / "sshd", SetEnv=path) as server:
+        server.authorize(key)
+
+        async def story() -> None:
+            hub = Hub(tmp_path, node_script(), key_files=(key,), command_deadline_seconds=1)
+            hub.way._make_reader = RemoteNode
+            hub.know(server.known_hosts_line)
+            async with hub.following(at(server)) as node:
+                await node.rounds(1)
+                assert len(node.intake.reports[-1].facts.devices) == 2
+                (tmp_path / "bin" / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 1000\n")
+                server.stop()
+                await node.failure()
+                server.start()
+                again = Following(hub.way, at(server))
+                await again.rounds(1)
+                report = again.intake.reports[-1]
+                assert len(report.facts.devices) == 2
+                assert [problem.is_fault for problem in report.sample.problems] == [True]
+                again.task.cancel()
+                await asyncio.gather(again.task, return_exceptions=True)
+            assert hub.way._readers == {}
+            await hub.way.close()
+
+        play(story())
 
 
 def _command_line(process: Path) -> str:

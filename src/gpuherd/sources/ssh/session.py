@@ -35,7 +35,7 @@ class RoundReader(Protocol):
         """Give the report of a round. ``Refused`` if it cannot be understood."""
 
     def close(self) -> None:
-        """The channel is gone."""
+        """The node is not followed any more."""
 
 
 class NodeSession(asyncssh.SSHClientSession[bytes]):
@@ -241,4 +241,3 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
             self._watch.cancel()
         if not self.ended.done():
             self.ended.cancel()
-        self._reader.close()

@@ -60,6 +60,7 @@ class SshWay:
         logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it tells of every login and channel
         self._settings = settings
         self._make_reader = make_reader
+        self._readers: dict[str, tuple[tuple[str, int | None], RoundReader]] = {}
         self._script = script
         self._monotonic = monotonic
         self._book = LoginBook(settings, accepted_keys_file=accepted_keys_file, environment=environment)
@@ -101,9 +102,31 @@ class SshWay:
     async def follow(self, target: Target, intake: NodeIntake) -> None:
         """Hand over a node's reports until cancelled; ``ContactFailed`` when it cannot be reached or is lost."""
         progress = Progress(clean(target.name))
-        async with AsyncExitStack() as stack:
-            session = await self._start(target, intake, progress, stack)
-            raise await session.ended
+        try:
+            async with AsyncExitStack() as stack:
+                session = await self._start(target, intake, progress, stack)
+                raise await session.ended
+        except asyncio.CancelledError:
+            self._forget(intake.node_id)
+            raise
+
+    def _reader_of(self, node_id: str, target: Target) -> RoundReader:
+        """Give what reads a node's rounds, over all of its links: a driver that hangs when we come back must not make
+        us forget the GPUs that we have seen.
+        """
+        place = (target.address, target.port)
+        known = self._readers.get(node_id)
+        if known is not None and known[0] == place:
+            return known[1]
+        self._forget(node_id)
+        reader = self._make_reader()
+        self._readers[node_id] = (place, reader)
+        return reader
+
+    def _forget(self, node_id: str) -> None:
+        known = self._readers.pop(node_id, None)
+        if known is not None:
+            known[1].close()
 
     async def _start(
         self, target: Target, intake: NodeIntake, progress: Progress, stack: AsyncExitStack
@@ -117,7 +140,8 @@ class SshWay:
                 tunnel = await stack.enter_async_context(self._jumps.through(login.hops, progress))
                 link = await self._connector.log_in(login, tunnel, progress, deadline)
                 stack.push_async_callback(hang_up, link.connection)
-                session = await self._open_session(link.connection, intake, progress, stack)
+                reader = self._reader_of(intake.node_id, target)
+                session = await self._open_session(link.connection, reader, intake, progress, stack)
                 if link.transport is not None and self._pacer is not None:
                     session.after_round = partial(self._pacer.rest, PacedLink(link.transport))
                 progress.phase = "waiting for the first line of the script"
@@ -129,6 +153,7 @@ class SshWay:
     async def _open_session(
         self,
         connection: asyncssh.SSHClientConnection,
+        reader: RoundReader,
         intake: NodeIntake,
         progress: Progress,
         stack: AsyncExitStack,
@@ -138,7 +163,7 @@ class SshWay:
         session = NodeSession(
             progress.node,
             BlockReader(token),
-            self._make_reader(),
+            reader,
             intake,
             interval_seconds=settings.interval_seconds,
             keepalive_seconds=self.keepalive_seconds,
@@ -191,3 +216,5 @@ class SshWay:
     async def close(self) -> None:
         """Let go of what nodes share; after every ``follow`` was cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        for node_id in list(self._readers):
+            self._forget(node_id)
