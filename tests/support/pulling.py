@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -162,11 +164,14 @@ class SmallHub:
     def _is_over(self) -> bool:
         return self._following is not None and self._following.done()
 
-    def vanish(self) -> None:
-        """Break the connection as a killed hub does: without a goodbye."""
+    def vanish(self, *, is_reset: bool = False) -> None:
+        """Break the connection as a killed hub does, without a goodbye; or as a machine that has started anew does."""
         assert self.way._session is not None
         for connections in list(self.way._session.connector._acquired):  # type: ignore[union-attr]
             assert connections.transport is not None
+            if is_reset:
+                taken = connections.transport.get_extra_info("socket")
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connections.transport.abort()
 
     async def close(self) -> None:

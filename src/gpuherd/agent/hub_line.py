@@ -51,7 +51,10 @@ class HubLine:
     async def recv(self) -> bytes:
         """Wait for the next message; ``LineLost`` when there is none to come."""
         while not self._messages:
-            data = await self._reader.read(65_536)
+            try:
+                data = await self._reader.read(65_536)
+            except OSError as error:
+                raise _lost(error) from error
             if data:
                 self._protocol.receive_data(data)
             else:
@@ -90,7 +93,7 @@ class HubLine:
             try:
                 await self._writer.drain()
             except OSError as error:
-                raise LineLost(clean(error.strerror or "connection closed", 200)) from error
+                raise _lost(error) from error
 
     def _write(self) -> None:
         for data in self._protocol.data_to_send():
@@ -117,3 +120,7 @@ class HubLine:
                     self._messages.clear()
                     await self._flush()
                     await self.recv()
+
+
+def _lost(error: OSError) -> LineLost:
+    return LineLost(clean(error.strerror or "connection closed", 200))

@@ -99,3 +99,16 @@ def test_the_agent_notices_and_keeps_what_was_not_confirmed(
             assert run.missing == []
 
     asyncio.run(main())
+
+
+def test_the_agent_says_when_the_hub_is_gone_at_a_stroke(
+    spec: ProbeSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with listening(spec, tmp_path / "agent") as (_, port), small_hub() as hub:
+            hub.dial(port)
+            await hub.heard(3)
+            hub.vanish(is_reset=True)
+            await until(lambda: "was lost: Connection reset by peer" in caplog.text, "the agent says so", 5)
+
+    asyncio.run(main())
