@@ -80,6 +80,8 @@ class Fleet:
         if node is None:
             node = self._nodes[node_id] = Node(node_id, name, self._node_rows.allocate(1))
             self._node_rows.is_used[node.row] = True
+        elif (node.name, node.way, node.list_position) == (name, way, list_position):
+            return  # lists are looked at again and again: what they say anew is no news to viewers
         node.name, node.way, node.list_position = name, way, list_position
         self._publication.inventory_changed(node)
 

@@ -81,3 +81,15 @@ def test_viewers_are_told_of_notes_and_notices_once_they_change(
     fleet.note("gpu1", "contact", LOST)
     fleet.tick()
     assert fleet.change().nodes == [], "the same note is not news"
+
+
+def test_a_list_that_names_a_node_again_is_no_news_to_viewers(fleet: Fleet) -> None:
+    fleet.add_node("gpu1", "gpu1", "ssh", 0)
+    fleet.tick()
+    fleet.change()
+    fleet.add_node("gpu1", "gpu1", "ssh", 0)
+    fleet.tick()
+    assert fleet.change().nodes == []
+    fleet.add_node("gpu1", "gpu1", "ssh", 1)
+    fleet.tick()
+    assert [node.id for node in fleet.change().nodes] == ["gpu1"]
