@@ -38,7 +38,7 @@ async def serving(reply: Reply, host: str = "127.0.0.1", port: int = 0) -> Async
             body = await reader.readexactly(int(length[1]) if length else 0)
             await reply(Question(head, body), writer)
             await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             writer.transport.abort()
         finally:
             writer.close()
@@ -55,9 +55,11 @@ async def serving(reply: Reply, host: str = "127.0.0.1", port: int = 0) -> Async
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # who was let in just now is served by then, and sent away like the others
+        while tasks:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Follower:
