@@ -28,8 +28,8 @@ def test_a_killed_hub_is_noticed_and_its_return_too(
     hub.signal(signal.SIGKILL)
     expect(page.locator("main")).to_have_attribute("data-live", "false", timeout=SOON)
     expect(page).to_have_title("not live · gpuherd")
-    expect(page.get_by_role("status")).to_contain_text("The connection to the hub is lost")
-    expect(page.get_by_role("status")).to_contain_text("this is how things were")
+    expect(page.get_by_role("status", name="Connection")).to_contain_text("The connection to the hub is lost")
+    expect(page.get_by_role("status", name="Connection")).to_contain_text("this is how things were")
     expect(page.locator(f'section[data-node="{node.id}"]')).to_contain_text("was live")
     # What was known stays readable, and visibly is not of now.
     expect(page.locator('[data-device="GPU-0"]')).to_be_visible()
@@ -37,7 +37,7 @@ def test_a_killed_hub_is_noticed_and_its_return_too(
 
     hub.start()
     expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=LATER)
-    expect(page.get_by_role("status")).to_be_empty()
+    expect(page.get_by_role("status", name="Connection")).to_be_empty()
     node.report(report([(gpu(0), working(0.9)), (gpu(1), IDLE)]))
     meter = page.locator('[data-device="GPU-0"]').get_by_role("meter", name="Utilisation")
     expect(meter).to_have_attribute("aria-valuenow", "90", timeout=SOON)
@@ -49,7 +49,7 @@ def test_a_frozen_hub_is_not_live(page: Page, hub: HubProcess) -> None:
     expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
     hub.signal(signal.SIGSTOP)
     expect(page.locator("main")).to_have_attribute("data-live", "false", timeout=SOON)
-    expect(page.get_by_role("status")).to_contain_text("The hub has gone silent")
+    expect(page.get_by_role("status", name="Connection")).to_contain_text("The hub has gone silent")
     hub.signal(signal.SIGCONT)
     expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=LATER)
 

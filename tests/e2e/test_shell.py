@@ -71,7 +71,7 @@ def test_a_chosen_theme_is_there_before_the_page_is(
 def test_a_paused_page_stands_still_says_since_when_and_jumps_to_now(page: Page, hub: HubProcess) -> None:
     node = _open(page, hub)
     page.keyboard.press("p")
-    expect(page.get_by_role("status")).to_contain_text(
+    expect(page.get_by_role("status", name="Connection")).to_contain_text(
         re.compile(r"Paused: this is how things were at \d\d:\d\d:\d\d")
     )
     expect(page).to_have_title("paused · gpuherd")
@@ -84,7 +84,7 @@ def test_a_paused_page_stands_still_says_since_when_and_jumps_to_now(page: Page,
     expect(page.locator('[data-device="GPU-2"]')).to_have_count(0)
     page.get_by_role("group", name="Page controls").get_by_role("button", name="Resume").click()
     expect(page).to_have_title("3 free · gpuherd", timeout=2000)
-    expect(page.get_by_role("status")).to_be_empty()
+    expect(page.get_by_role("status", name="Connection")).to_be_empty()
 
 
 def test_refresh_now_takes_what_has_come_in_behind_a_paused_page(page: Page, hub: HubProcess) -> None:
@@ -133,7 +133,7 @@ def test_a_page_that_looks_seldom_still_notices_a_lost_hub(
     expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
     hub.signal(signal.SIGKILL)
     expect(page.locator("main")).to_have_attribute("data-live", "false", timeout=SOON)
-    expect(page.get_by_role("status")).to_contain_text("The connection to the hub is lost")
+    expect(page.get_by_role("status", name="Connection")).to_contain_text("The connection to the hub is lost")
 
 
 def test_a_paused_page_notices_a_lost_hub(page: Page, hub: HubProcess, complaints: Complaints) -> None:
@@ -141,7 +141,9 @@ def test_a_paused_page_notices_a_lost_hub(page: Page, hub: HubProcess, complaint
     _open(page, hub)
     page.keyboard.press("p")
     hub.signal(signal.SIGKILL)
-    expect(page.get_by_role("status")).to_contain_text("The connection to the hub is lost", timeout=SOON)
+    expect(page.get_by_role("status", name="Connection")).to_contain_text(
+        "The connection to the hub is lost", timeout=SOON
+    )
     page.keyboard.press("p")
     expect(page).to_have_title("not live · gpuherd")
 

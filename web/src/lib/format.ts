@@ -5,6 +5,7 @@ import { strings } from "./strings";
 const GIB = 2 ** 30;
 const wholeMoment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 const clockTime = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const clockMinute = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
 const oneDigit = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export function whole(value: Known): string {
@@ -57,6 +58,11 @@ export function moment(epochSeconds: Known): string {
 /** The time of day in the viewer's own zone, such as 14:03:12. */
 export function clock(epochSeconds: Known): string {
   return epochSeconds === null ? strings.unknownValue : clockTime.format(epochSeconds * 1000);
+}
+
+/** The time of day without seconds, such as 14:03: for a clock on the wall. */
+export function clockMinutes(epochSeconds: number): string {
+  return clockMinute.format(epochSeconds * 1000);
 }
 
 /** The viewer's zone with its present difference to UTC, such as "Europe/Berlin (UTC+1)". */

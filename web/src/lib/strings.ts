@@ -101,6 +101,15 @@ export const strings = {
     then: "then",
   },
 
+  wall: {
+    free: "Free GPUs",
+    byModel: "Free by model",
+    away: "away",
+    page: (page: number, pages: number): string => `${page} / ${pages}`,
+    lost: "NOT LIVE",
+    lostSince: (age: string): string => `This is how things were ${age} ago.`,
+  },
+
   banner: {
     title: (age: string): string => `Not live: this is how things were ${age} ago.`,
     paused: (when: string): string => `Paused: this is how things were at ${when}.`,

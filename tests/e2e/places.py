@@ -1,0 +1,52 @@
+"""Every page there is, as the part of its address behind the hub's own."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from playwright.sync_api import Page, expect
+
+from e2e.hub_process import ask
+from support.running import eventually
+
+PHONE = (390, 844)
+DESK = (1280, 900)
+SOON = 20_000
+
+
+def places(url: str, node: str | None = None) -> dict[str, str]:
+    """Name the pages of a hub that has nodes; ``node`` and its first GPU stand for all."""
+    chosen = eventually(
+        lambda: next(
+            (
+                entry
+                for entry in ask(f"{url}api/v1/fleet")["nodes"]
+                if entry["devices"] and (node is None or entry["name"] == node)
+            ),
+            None,
+        ),
+        lambda found: found is not None,
+    )
+    assert chosen is not None
+    uuid = chosen["devices"][0]["facts"]["uuid"]
+    return {
+        "herd": "",
+        "users": "?users",
+        "node": f"?node={quote(chosen['id'], safe='')}",
+        "gpu": f"?gpu={quote(uuid, safe='')}",
+        "wall": "?wall",
+    }
+
+
+def show(page: Page, url: str) -> None:
+    """Open a page and wait until it has live data."""
+    page.goto(url)
+    expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
+
+
+def overflow(page: Page) -> int:
+    """Tell by how many pixels the page is wider than the window."""
+    width: int = page.evaluate(
+        "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    return width

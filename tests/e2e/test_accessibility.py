@@ -1,0 +1,109 @@
+"""axe-core finds nothing of weight on any page, in either theme, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.conftest import AXE, Complaints
+from e2e.hub_process import DemoProcess, HubProcess
+from e2e.places import DESK, PHONE, SOON, places, show
+
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
+SIZES = {"desk": DESK, "phone": PHONE}
+COUNTED = ("moderate", "serious", "critical")
+
+
+def violations(page: Page) -> list[str]:
+    """Run axe on what is shown; gives its findings as lines."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: cd web && npm ci")
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(AXE.read_text())
+    found: dict[str, Any] = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    assert len(found["passes"]) > 10
+    return [
+        f"{violation['id']}: {node['html'][:160]} {node['failureSummary']}"
+        for violation in found["violations"]
+        if violation["impact"] in COUNTED
+        for node in violation["nodes"][:3]
+    ]
+
+
+def _prepare(page: Page, theme: Theme, size: str = "desk") -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    width, height = SIZES[size]
+    page.set_viewport_size({"width": width, "height": height})
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_everyone_can_read_every_page(page: Page, demo: DemoProcess, theme: Theme, size: str) -> None:
+    _prepare(page, theme, size)
+    found = {}
+    for name, place in places(demo.url, "h100-02").items():
+        show(page, demo.url + place)
+        expect(page.locator("main h1, main h2").first).to_be_attached(timeout=SOON)
+        found[name] = violations(page)
+    assert found == {name: [] for name in found}, json.dumps(found, indent=1)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_everyone_can_read_open_nodes_in_every_state(page: Page, demo: DemoProcess, theme: Theme) -> None:
+    # One node of each kind: slices, a lost GPU, a hung driver, a silent node, a full one.
+    names = ("a100-01", "l40s-01", "rtx-04", "v100-01", "h100-01")
+    page.add_init_script("localStorage.setItem('gpuherd.expansion', JSON.stringify({all: true, except: []}))")
+    _prepare(page, theme)
+    for name in names:
+        show(page, f"{demo.url}?q={name}")
+        expect(page.locator("[data-device]").first).to_be_visible(timeout=SOON)
+        assert violations(page) == [], name
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_everyone_can_read_what_opens(page: Page, demo: DemoProcess, theme: Theme) -> None:
+    _prepare(page, theme)
+    show(page, demo.url)
+    page.locator("[data-phase]").click()
+    expect(page.get_by_role("radio", name="Dark")).to_be_attached()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("p")
+    expect(page.get_by_role("status", name="Connection")).to_contain_text("Paused")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_everyone_can_read_the_empty_page(page: Page, hub: HubProcess, theme: Theme) -> None:
+    _prepare(page, theme)
+    page.goto(hub.url)
+    expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible(timeout=SOON)
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_everyone_can_read_old_data(
+    page: Page, demo: DemoProcess, complaints: Complaints, theme: Theme
+) -> None:
+    complaints.may_lose_connection = True
+    _prepare(page, theme)
+    found = {}
+    for name, place in places(demo.url, "h100-02").items():
+        show(page, demo.url + place)
+        page.route("**/api/v1/stream", lambda route: route.abort())
+        page.evaluate("() => { const now = Date.now; Date.now = () => now() + 3_600_000; }")
+        expect(page.locator("[role=alert], .place > [role=status]")).to_contain_text(
+            re.compile("not live", re.IGNORECASE), timeout=SOON
+        )
+        found[name] = violations(page)
+        page.unroute("**/api/v1/stream")
+    assert found == {name: [] for name in found}, json.dumps(found, indent=1)
