@@ -124,6 +124,17 @@ def test_a_process_that_becomes_another_program_is_described_anew(dash_node: Fak
                 assert time.monotonic() < until
 
 
+def test_rounds_keep_the_pace_that_was_asked_for(node: FakeNode) -> None:
+    """Too often would cost the node, and the hub would drop it; the first round is at once."""
+    node.gpus(2)
+    with Session(node, interval_seconds=0.7) as session:
+        session.report()
+        started = time.monotonic()
+        for _ in range(3):
+            session.report()
+        assert time.monotonic() - started > 3 * 0.7 * 0.8
+
+
 def test_many_gpus_and_processes_over_many_rounds(node: FakeNode) -> None:
     """Where there are many, most rounds look at them in a cheaper way: nothing is missed by that."""
     node.gpus(5)

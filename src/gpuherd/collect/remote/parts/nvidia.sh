@@ -11,9 +11,9 @@ ecc.errors.corrected.volatile.total ecc.errors.uncorrected.volatile.total'
 
 choose_fields() {
     known=' ' count=0
-    while [ $count -lt 4096 ] && IFS='"' read -r before first _ second _; do
+    while [ $count -lt 4096 ] && IFS='"' read -r before one_name _ other_name _; do
         count=$((count + 1))
-        [ -n "$before" ] || known="$known$first $second "
+        [ -n "$before" ] || known="$known$one_name $other_name "
     done <"$dir/help"
     fields=''
     for names in $candidates; do

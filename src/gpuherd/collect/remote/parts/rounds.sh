@@ -2,15 +2,15 @@
 rest_seconds=$((6 * ${deadline%%.*} + 1))
 
 # Long intervals in pieces, so that the end of the link is noticed soon.
-pieces=0 first=$interval
+pieces=0 pause_seconds=$interval
 if [ "${interval%%.*}" -gt 15 ]; then
     pieces=$((${interval%%.*} / 10 - 1))
-    first=$((${interval%%.*} - pieces * 10))
+    pause_seconds=$((${interval%%.*} - pieces * 10))
 fi
 
 out="${mark}start 1$nl" number=0
 while :; do
-    sleep "$first" >/dev/null &
+    sleep "$pause_seconds" >/dev/null &
     pause=$!
     number=$((number + 1)) pids=' '
     read -r up _ </proc/uptime
