@@ -24,7 +24,7 @@ def _open(page: Page, demo: DemoProcess) -> None:
 def test_the_herd_is_there_and_lives(page: Page, demo: DemoProcess) -> None:
     _open(page, demo)
     for state in ("free", "busy", "fault"):
-        expect(page.locator(f'li[data-state="{state}"] .figure')).not_to_have_text("0", timeout=SOON)
+        expect(page.locator(f'button[data-state="{state}"] .count')).not_to_have_text("0", timeout=SOON)
     page.get_by_role("button", name="h100-02").click()
     bars = page.locator('section[aria-label="h100-02"]').get_by_role("meter", name="Utilisation of GPU")
     expect(bars.first).to_be_attached()

@@ -72,8 +72,12 @@ def test_a_node_at_work_is_shown_with_its_devices_processes_and_ages(page: Page,
     expect(section).to_contain_text(re.compile(r"\d+ s ago"))
     expect(section.get_by_role("meter", name="CPU")).to_have_attribute("aria-valuenow", "25")
 
-    expect(page.locator('li[data-state="free"]')).to_contain_text("1")
-    expect(page.get_by_text("1 of 2 free")).to_be_visible()
+    expect(page.get_by_test_id("free-count")).to_have_text("1")
+    model = page.locator('[data-model="A100 80GB"]')
+    expect(model.locator(".count")).to_have_text("1")
+    expect(model).to_contain_text("1 on alpha")
+    expect(model.get_by_role("img", name="States: 1 free, 1 busy")).to_be_visible()
+    expect(page.locator('button[data-state="busy"] .count')).to_have_text("1")
 
 
 def test_changes_arrive_by_themselves(page: Page, hub: HubProcess) -> None:
