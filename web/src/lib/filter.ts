@@ -91,10 +91,11 @@ class Matcher {
         );
       }
       case "state":
-        return term.states.includes(this.#state(node, device));
+        // A GPU that is split is had through its slices: it has no state of its own.
+        return !device?.facts.is_partitioned && term.states.includes(this.#state(node, device));
       case "trouble":
         return (
-          TROUBLED_STATES.has(this.#state(node, device)) ||
+          (!device?.facts.is_partitioned && TROUBLED_STATES.has(this.#state(node, device))) ||
           node.problems.length > 0 ||
           node.notes.length > 0 ||
           (device !== null && device.problems.length > 0)
