@@ -127,12 +127,11 @@ def test_a_process_that_becomes_another_program_is_described_anew(dash_node: Fak
 def test_rounds_keep_the_pace_that_was_asked_for(node: FakeNode) -> None:
     """Too often would cost the node, and the hub would drop it; the first round is at once."""
     node.gpus(2)
+    started = time.monotonic()
     with Session(node, interval_seconds=0.7) as session:
-        session.report()
-        started = time.monotonic()
-        for _ in range(3):
+        for _ in range(4):
             session.report()
-        assert time.monotonic() - started > 3 * 0.7 * 0.8
+        assert time.monotonic() - started > 3 * 0.7 * 0.9
 
 
 def test_many_gpus_and_processes_over_many_rounds(node: FakeNode) -> None:
