@@ -50,3 +50,14 @@ def overflow(page: Page) -> int:
         "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
     return width
+
+
+def wide(page: Page) -> list[str]:
+    """Name what reaches beyond the right edge, for the message of a failed test."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll('body *')]
+            .filter(element => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+            .slice(0, 10)
+            .map(element => `${element.tagName}.${element.className} ${element.textContent.slice(0, 60)}`)"""
+    )
+    return found
