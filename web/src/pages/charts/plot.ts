@@ -44,7 +44,7 @@ export function draw(target: HTMLElement, data: ChartData, options: PlotOptions)
     {
       width: Math.max(120, target.clientWidth),
       height: HEIGHT,
-      padding: [8, 8, 0, 0],
+      padding: [8, 16, 0, 0],
       legend: { show: false },
       focus: { alpha: 0.2 },
       cursor: {
@@ -65,9 +65,9 @@ export function draw(target: HTMLElement, data: ChartData, options: PlotOptions)
           space: 64,
           grid: { show: false },
           values: (_, times) => times.map((time) => clockTime(time)),
-          incrs: [60, 120, 180, 300, 600],
+          incrs: [300],
         },
-        { ...axis, size: 40, space: 32, values: (_, values) => values.map(options.number) },
+        { ...axis, size: 40, space: 24, values: (_, values) => values.map(options.number) },
       ],
       series: [
         {},
