@@ -108,7 +108,7 @@ async def _flicker(client: NodeClient) -> None:
     """Change every number of every device, all the time."""
     for device in itertools.cycle((WORKING, IDLE)):
         await client.sample(device)
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
 
 
 async def _drain(connection: socket.socket) -> None:
@@ -121,13 +121,15 @@ async def _drain(connection: socket.socket) -> None:
 def test_a_viewer_that_stops_reading_gets_a_new_snapshot_and_holds_nobody_up(tmp_path: Path) -> None:
     async def story() -> None:
         async with (
-            running_hub(tmp_path, tick_seconds=0.005) as hub,
-            node_client(hub, "a", devices=500) as client,
+            running_hub(tmp_path, tick_seconds=0.05) as hub,
+            node_client(hub, "a", devices=500) as one,
+            node_client(hub, "b", devices=500) as other,
+            node_client(hub, "c", devices=500) as third,
             aiohttp.ClientSession(auto_decompress=False, headers={"Accept-Encoding": "identity"}) as http,
             http.get(f"{hub.url}api/v1/stream") as response,
             asyncio.timeout(60),
         ):
-            flickering = asyncio.create_task(_flicker(client))
+            flickering = [asyncio.create_task(_flicker(client)) for client in (one, other, third)]
             slow = _connect_without_reading(hub)
             stream = events(response)
             name, message = await anext(stream)
@@ -140,12 +142,13 @@ def test_a_viewer_that_stops_reading_gets_a_new_snapshot_and_holds_nobody_up(tmp
                     name, message = await anext(stream)
                     assert (name, message["after_tick"]) == ("change", tick), "who reads misses no tick"
                     size_bytes += len(json.dumps(message))
-                    if size_bytes > 20_000_000 and reading is None:
+                    if size_bytes > 12_000_000 and reading is None:
                         # Now it reads again: what was on its way, and then a snapshot instead of the changes.
                         reading = asyncio.create_task(_drain(slow))
                 assert reading is not None, "nothing is sent to a viewer that does not take it"
             finally:
-                flickering.cancel()
+                for task in flickering:
+                    task.cancel()
                 if reading is not None:
                     reading.cancel()
                 slow.close()

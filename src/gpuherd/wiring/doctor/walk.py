@@ -14,7 +14,7 @@ from gpuherd.auth.enrolment import node_id_for
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.targets import NodeWay, Target
 from gpuherd.sources.following import ContactFailed, Way
-from gpuherd.sources.settings import ReachSettings, SshSettings
+from gpuherd.sources.settings import NodeInfoSettings, ReachSettings, SshSettings
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.approach import login_fact, make_way, shown_key, take_accepted_keys
 from gpuherd.wiring.doctor.blame import STAGES, broken_stage, in_few_words, with_remedy
@@ -134,13 +134,13 @@ class Walk:
             self._seconds["key"] = time.monotonic() - started
         way = make_way(self._reach, self._recorder, self._config, accepted)
         async with _following(way, self._target, self._recorder) as task:
-            if not await self._first_report(task, self._facts(route, way, key)):
+            if not await self._first_report(task, self._facts(route, key)):
                 return
             if self._is_thorough:
                 await self._freshness(task)
                 self._clock()
 
-    def _facts(self, route: Route, way: Way, key: str) -> dict[str, str]:
+    def _facts(self, route: Route, key: str) -> dict[str, str]:
         """Say what is to be told of the stages before the report when they work."""
         if route.login is not None:
             return {
@@ -151,7 +151,7 @@ class Walk:
         if self._way == "pull":
             tls = "TLS is verified and " if getattr(self._reach, "is_tls", False) else ""
             key = f"{tls}both sides have proven that they know the node's secret"
-        elif getattr(way, "warning", None):
+        elif isinstance(self._reach, NodeInfoSettings) and self._reach.password_file is None:
             key = "it takes the password of the tool's README, which everyone knows: change it"
         else:
             key = "the password is right"
