@@ -16,6 +16,7 @@ from playwright.sync_api import Page, Route, expect
 from e2e.conftest import Complaints
 from e2e.hub_process import DemoProcess, HubProcess, ask
 from e2e.reports import IDLE, gpu, report, working
+from e2e.test_accessibility import violations
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.processes import Process
 from gpuherd.model.reports import Problem, Report
@@ -468,6 +469,26 @@ def test_the_start_page_does_not_carry_the_charts(page: Page, demo: DemoProcess)
     page.on("request", lambda request: asked.append(request.url))
     _go(page, demo.url)
     assert not [address for address in asked if "LastMinutes" in address or "/recent" in address]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everyone_can_read_every_kind_of_page(page: Page, demo: DemoProcess, theme: Any) -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    slice_uuid = ask(f"{demo.url}api/v1/nodes/a100-01")["devices"][1]["facts"]["uuid"]
+    for place, ready in {
+        "?users": "[data-user]",
+        # Slices, a lost GPU, a hung driver, a silent node, one that is not there.
+        "?node=a100-01": "figure[data-chart]",
+        "?node=l40s-01": "figure[data-chart]",
+        "?node=rtx-04": "figure[data-chart]",
+        "?node=v100-01": "figure[data-chart]",
+        "?node=none": "h2",
+        f"?gpu={slice_uuid}": "figure[data-chart]",
+        "?gpu=none": "h2",
+    }.items():
+        _go(page, f"{demo.url}{place}")
+        expect(page.locator(ready).first).to_be_visible(timeout=SOON)
+        assert violations(page) == [], place
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1024, 1600])

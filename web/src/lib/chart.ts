@@ -39,7 +39,6 @@ const clockWithSeconds = new Intl.DateTimeFormat("en-GB", {
   minute: "2-digit",
   second: "2-digit",
 });
-const zoneFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", timeZoneName: "short" });
 
 /** A value in the chart's unit, with the unit. */
 export function formatValue(
@@ -53,11 +52,6 @@ export function formatValue(
 /** In the viewer's zone. */
 export function clockTime(epochSeconds: number, { seconds = false } = {}): string {
   return (seconds ? clockWithSeconds : clock).format(epochSeconds * 1000);
-}
-
-/** The name of the viewer's zone at a time, such as CET. */
-export function zoneName(epochSeconds: number, format = zoneFormat): string {
-  return format.formatToParts(epochSeconds * 1000).find(({ type }) => type === "timeZoneName")?.value ?? "";
 }
 
 /** How far the vertical axis goes: at least the measure's own ends, further if a line does. */
@@ -103,4 +97,10 @@ export function chartData(
       ),
     ),
   ];
+}
+
+/** Values with nothing on either side: no line leads to them, so they are drawn as points. */
+export function lonePositions(line: readonly Known[]): number[] {
+  const known = (position: number): boolean => (line[position] ?? null) !== null;
+  return line.flatMap((_, i) => (known(i) && !known(i - 1) && !known(i + 1) ? [i] : []));
 }

@@ -2,7 +2,8 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import "./plot.css";
-import { type ChartData, clockTime } from "../../lib/chart";
+import { type ChartData, clockTime, lonePositions } from "../../lib/chart";
+import type { Known } from "../../lib/columns";
 
 export interface PlotOptions {
   readonly lines: number;
@@ -77,7 +78,13 @@ export function draw(target: HTMLElement, data: ChartData, options: PlotOptions)
           return {
             stroke: colour,
             width: 1.5,
-            points: { show: false },
+            points: {
+              show: false,
+              size: 4,
+              fill: colour,
+              filter: ({ data: [, ...lines] }, position) =>
+                lonePositions((lines[position - 1] ?? []) as Known[]),
+            },
             ...(dash ? { dash } : {}),
             ...(isAlone ? { fill: `${colour}24` } : {}),
           };
