@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-fast check format bench page generate provision clean
+.PHONY: help run demo test test-fast check format bench screenshots page generate provision clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ format: $(VENV)/.ready-dev ## Format the code
 
 bench: $(VENV)/.ready-dev ## Measure; prints a table of ratios and writes bench/results/
 	$(BIN)/python -m bench
+
+screenshots: provision $(VENV)/.ready-dev ## Take a picture of every page, both themes, desk and phone, into build/screenshots/
+	$(BIN)/python scripts/screenshots.py
 
 page: $(VENV)/.ready-all ## Build the page into the package, if its sources changed
 

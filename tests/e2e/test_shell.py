@@ -268,7 +268,43 @@ def test_paper_gets_the_light_palette_and_no_controls(page: Page, hub: HubProces
     for label in ("Pause", "Refresh now"):
         expect(page.get_by_role("button", name=label)).to_have_count(0)
     expect(page.locator('[data-device="GPU-1"]')).to_contain_text("free")
-    expect(page.get_by_test_id("last-update")).to_be_visible()
+    expect(page.locator("footer")).to_contain_text(re.compile(r"Last update \d+ \w+ \d{4}"))
+    expect(page.get_by_role("button", name="live")).to_have_count(0)
+
+
+# The wall
+
+
+def test_the_wall_answers_without_controls_and_shouts_when_the_stream_is_lost(
+    page: Page, hub: HubProcess, complaints: Complaints
+) -> None:
+    complaints.may_lose_connection = True
+    hub.join("alpha").report(report([(gpu(0), working(0.4)), (gpu(1), IDLE)]))
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    page.goto(f"{hub.url}?wall")
+    expect(page.get_by_test_id("wall-free")).to_have_text("1", timeout=SOON)
+    expect(page.get_by_role("button")).to_have_count(0)
+    expect(page.locator("[data-node]")).to_have_count(1)
+    expect(page.locator(".clock")).to_have_text(re.compile(r"^\d\d:\d\d$"))
+    hub.signal(signal.SIGKILL)
+    expect(page.get_by_role("alert")).to_contain_text("NOT LIVE", timeout=SOON)
+    size = page.get_by_text("NOT LIVE").evaluate("element => parseFloat(getComputedStyle(element).fontSize)")
+    assert size > 100
+    expect(page.locator(".wall")).to_have_css("filter", "grayscale(1)")
+
+
+def test_the_wall_turns_pages_when_not_all_nodes_fit(page: Page, demo: DemoProcess) -> None:
+    page.set_viewport_size({"width": 300, "height": 300})
+    page.goto(f"{demo.url}?wall")
+    turn = page.get_by_test_id("wall-turn")
+    expect(turn).to_have_text(re.compile(r"\d / [2-9]"), timeout=SOON)
+    read = "() => [...document.querySelectorAll('[data-node]')].map(node => node.dataset.node)"
+    before = page.evaluate(read)
+    assert 0 < len(before) < 24
+    page.wait_for_function(f"before => !({read})().includes(before[0])", arg=before, timeout=25_000)
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    expect(page.locator("[data-node]")).to_have_count(24)
+    expect(turn).to_have_count(0)
 
 
 # Nothing to show

@@ -1,0 +1,147 @@
+"""Take a picture of every page in both themes, on a desk and on a phone: ``make screenshots``.
+
+The herd is the demo's, which always is the same one; with libfaketime it also lives at the same time of the same day,
+so that pictures of two versions differ only where the page does. Pictures go to build/screenshots/; ``--docs`` also
+renews those in docs/images/.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURES = ROOT / "build" / "screenshots"
+DOCS = ROOT / "docs" / "images"
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+FAKETIME = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
+CLOCK = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)
+"""When the herd starts."""
+SETTLE_SECONDS = 75
+"""Until then held and offline devices have become such, and the charts have something to show."""
+THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
+SIZES = {"desk": (1440, 900), "phone": (390, 844)}
+NODE = "h100-02"
+FOR_DOCS = {
+    "herd-dark-desk": "page-dark",
+    "herd-light-desk": "page-light",
+    "node-dark-desk": "node-dark",
+    "herd-dark-phone": "phone-dark",
+    "wall-dark-desk": "wall-dark",
+}
+
+
+def ask(url: str) -> Any:
+    """GET; gives the JSON answer."""
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=10) as answer:
+        return json.loads(answer.read())
+
+
+@contextmanager
+def demo_herd() -> Iterator[str]:
+    """Run the demo on a port of its own; gives its address once every state can be seen."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        listen = f"127.0.0.1:{probe.getsockname()[1]}"
+    environment = dict(os.environ)
+    if FAKETIME.exists():
+        # An offset and not a time to start at: both processes must have the same clock.
+        offset = int(CLOCK.timestamp() - time.time())
+        environment |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{offset:+d}", "DONT_FAKE_MONOTONIC": "1"}
+    else:
+        sys.stderr.write(
+            f"{FAKETIME} is missing (apt-get install libfaketime): times differ from run to run\n"
+        )
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gpuherd", "demo", "--listen", listen],
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            for _ in range(SETTLE_SECONDS):
+                time.sleep(1)
+                if process.poll() is not None:
+                    log.seek(0)
+                    raise SystemExit(f"the demo ended: {log.read().decode()}")
+            yield f"http://{listen}/"
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def places(url: str) -> dict[str, str]:
+    """Name the pages, with what stands behind the hub's address."""
+    node = next(entry for entry in ask(f"{url}api/v1/fleet")["nodes"] if entry["name"] == NODE)
+    return {
+        "herd": "",
+        "search": "?q=free+a100",
+        "by-user": "?group=user",
+        "users": "?users",
+        "node": f"?node={node['id']}",
+        "gpu": f"?gpu={node['devices'][0]['facts']['uuid']}",
+        "wall": "?wall",
+    }
+
+
+def take(page: Page, url: str, name: str) -> None:
+    """Open a page and keep its picture."""
+    page.goto(url)
+    page.wait_for_selector('main[data-live="true"]', timeout=20_000)
+    # Bars have settled and charts are drawn.
+    page.wait_for_timeout(1500)
+    page.screenshot(path=PICTURES / f"{name}.png")
+    sys.stdout.write(f"{name}.png\n")
+
+
+def main() -> None:
+    """Take all pictures."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with demo_herd() as url, tempfile.TemporaryDirectory() as profile, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=[*FLAGS, f"--disk-cache-dir={profile}"]
+        )
+        for size, (width, height) in SIZES.items():
+            for theme in THEMES:
+                context = browser.new_context(
+                    viewport={"width": width, "height": height},
+                    device_scale_factor=1 if size == "desk" else 2,
+                    color_scheme=theme,
+                    locale="en-GB",
+                    timezone_id="Europe/Berlin",
+                    reduced_motion="reduce",
+                )
+                page = context.new_page()
+                for name, place in places(url).items():
+                    take(page, url + place, f"{name}-{theme}-{size}")
+                context.close()
+        browser.close()
+    if "--docs" in sys.argv[1:]:
+        for name, kept_as in FOR_DOCS.items():
+            shutil.copyfile(PICTURES / f"{name}.png", DOCS / f"{kept_as}.png")
+
+
+if __name__ == "__main__":
+    main()
