@@ -288,7 +288,9 @@ def test_the_wall_answers_without_controls_and_shouts_when_the_stream_is_lost(
     expect(page.locator(".clock")).to_have_text(re.compile(r"^\d\d:\d\d$"))
     hub.signal(signal.SIGKILL)
     expect(page.get_by_role("alert")).to_contain_text("NOT LIVE", timeout=SOON)
-    size = page.get_by_text("NOT LIVE").evaluate("element => parseFloat(getComputedStyle(element).fontSize)")
+    size = page.get_by_text("NOT LIVE", exact=True).evaluate(
+        "element => parseFloat(getComputedStyle(element).fontSize)"
+    )
     assert size > 100
     expect(page.locator(".wall")).to_have_css("filter", "grayscale(1)")
 
