@@ -1,6 +1,6 @@
 /** The three answers at the top of the page: what is free, what is held without use, what is free next. */
 import type { Herd } from "./herd";
-import type { NodeEntry } from "./node";
+import type { DeviceEntry, NodeEntry } from "./node";
 import type { DeviceState } from "./types";
 
 export interface ModelAnswer {
@@ -41,6 +41,7 @@ export interface Answers {
 
 const TOGETHER_SIZES = [8, 4, 2] as const;
 const TOGETHER_SHOWN = 2;
+const modelKeys = new WeakMap<DeviceEntry, string>();
 const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 type Growing<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -106,9 +107,11 @@ export function answer(herd: Herd): Answers {
   };
 }
 
-function modelOf(models: Map<string, ModelCount>, device: NodeEntry["devices"][number]): ModelCount {
+function modelOf(models: Map<string, ModelCount>, device: DeviceEntry): ModelCount {
   const memoryBytes = device.facts.memory_total_bytes ?? null;
-  const key = `${device.shortName}\n${memoryBytes}`;
+  // Thousands of devices are asked for at every tick: the key is made once for each.
+  let key = modelKeys.get(device);
+  if (key === undefined) modelKeys.set(device, (key = `${device.shortName}\n${memoryBytes}`));
   let model = models.get(key);
   if (!model) {
     const isSlice = device.facts.kind === "slice";

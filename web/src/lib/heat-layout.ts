@@ -47,12 +47,49 @@ export function layOut(counts: readonly number[], width: number, heightBudget: n
   return layout ?? layOutWith(counts, width, { cell: 5, gap: 1, hasLabels: false });
 }
 
-function layOutWith(counts: readonly number[], width: number, { cell, gap, hasLabels }: Size): HeatLayout {
+function layOutWith(counts: readonly number[], width: number, size: Size): HeatLayout {
+  return size.hasLabels ? layOutGrid(counts, width, size) : layOutFlow(counts, width, size);
+}
+
+/** Without names nodes need no columns: one follows the other, as closely as they can be told apart. */
+function layOutFlow(counts: readonly number[], width: number, { cell, gap }: Size): HeatLayout {
+  const perLine = Math.min(LONGEST_LINE, Math.max(1, ...counts));
+  const cellHeight = Math.round(cell * 1.2);
+  const between = gap * 3;
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const x = new Float32Array(total);
+  const y = new Float32Array(total);
+  const nodes: HeatNode[] = [];
+  let left = 0;
+  let top = 0;
+  let lines = 1;
+  let first = 0;
+  for (const count of counts) {
+    const nodeWidth = Math.min(perLine, Math.max(1, count)) * (cell + gap) - gap;
+    if (left > 0 && left + nodeWidth > width) {
+      left = 0;
+      top += lines * (cellHeight + gap) - gap + between;
+      lines = 1;
+    }
+    nodes.push({ x: left, y: top, width: nodeWidth, first, count });
+    for (let i = 0; i < count; i += 1) {
+      x[first + i] = left + (i % perLine) * (cell + gap);
+      y[first + i] = top + Math.floor(i / perLine) * (cellHeight + gap);
+    }
+    lines = Math.max(lines, Math.ceil(count / perLine));
+    left += nodeWidth + between;
+    first += count;
+  }
+  const height = counts.length > 0 ? top + lines * (cellHeight + gap) - gap : 0;
+  return { width, height, cellWidth: cell, cellHeight, hasLabels: false, x, y, nodes };
+}
+
+function layOutGrid(counts: readonly number[], width: number, { cell, gap }: Size): HeatLayout {
   const perLine = Math.min(LONGEST_LINE, Math.max(1, ...counts));
   const cellHeight = Math.round(cell * 1.2);
   const between = Math.max(gap * 3, Math.round(cell * 0.7));
   const lineWidth = perLine * (cell + gap) - gap;
-  const nodeWidth = hasLabels ? Math.max(lineWidth, LEAST_LABEL_WIDTH) : lineWidth;
+  const nodeWidth = Math.max(lineWidth, LEAST_LABEL_WIDTH);
   const columns = Math.max(1, Math.floor((width + between) / (nodeWidth + between)));
   // Spread over the whole width, unless there are too few nodes to fill a line of it.
   const pitch = counts.length >= columns ? Math.floor((width + between) / columns) : nodeWidth + between * 2;
@@ -60,7 +97,6 @@ function layOutWith(counts: readonly number[], width: number, { cell, gap, hasLa
   const x = new Float32Array(total);
   const y = new Float32Array(total);
   const nodes: HeatNode[] = [];
-  const labelHeight = hasLabels ? LABEL_HEIGHT : 0;
   let top = 0;
   let first = 0;
   for (let start = 0; start < counts.length; start += columns) {
@@ -70,19 +106,19 @@ function layOutWith(counts: readonly number[], width: number, { cell, gap, hasLa
       nodes.push({ x: left, y: top, width: Math.min(pitch - gap, width - left), first, count });
       for (let i = 0; i < count; i += 1) {
         x[first + i] = left + (i % perLine) * (cell + gap);
-        y[first + i] = top + labelHeight + Math.floor(i / perLine) * (cellHeight + gap);
+        y[first + i] = top + LABEL_HEIGHT + Math.floor(i / perLine) * (cellHeight + gap);
       }
       first += count;
     });
     const lines = Math.max(1, ...row.map((count) => Math.ceil(count / perLine)));
-    top += labelHeight + lines * (cellHeight + gap) - gap + between;
+    top += LABEL_HEIGHT + lines * (cellHeight + gap) - gap + between;
   }
   return {
     width,
     height: Math.max(0, top - between),
     cellWidth: cell,
     cellHeight,
-    hasLabels,
+    hasLabels: true,
     x,
     y,
     nodes,

@@ -52,6 +52,8 @@ export class HeatPainter {
   #spriteWidth = 0;
   #spriteHeight = 0;
   #painted = new Uint8Array(0);
+  /** Of a map without names: its pixels, and those of all sprites one after the other. */
+  #pixels: { image: ImageData; words: Uint32Array; sprites: readonly Uint32Array[] } | null = null;
   #labels: string[] = [];
 
   constructor(canvas: HTMLCanvasElement) {
@@ -74,6 +76,7 @@ export class HeatPainter {
     this.#painted = new Uint8Array(layout.x.length).fill(UNPAINTED);
     this.#labels = [];
     this.#drawSprites(colours);
+    this.#pixels = layout.hasLabels ? null : this.#takePixels();
   }
 
   /** Paint the cells whose look has changed; gives how many. */
@@ -82,6 +85,7 @@ export class HeatPainter {
     if (!layout) return 0;
     const { x, y } = layout;
     const painted = this.#painted;
+    if (this.#pixels) return this.#paintPixels(looks, this.#pixels, layout);
     let count = 0;
     for (let i = 0; i < painted.length; i += 1) {
       const look = looks[i] ?? UNPAINTED;
@@ -93,6 +97,54 @@ export class HeatPainter {
     this.#context.globalAlpha = 1;
     if (layout.hasLabels) this.#write(labels);
     return count;
+  }
+
+  /** Thousands of small copies by the browser cost more than as many by hand and one large one by it. */
+  #paintPixels(
+    looks: Uint8Array,
+    { image, words, sprites }: { image: ImageData; words: Uint32Array; sprites: readonly Uint32Array[] },
+    { x, y }: HeatLayout,
+  ): number {
+    const painted = this.#painted;
+    const [width, height] = [this.#spriteWidth, this.#spriteHeight];
+    let count = 0;
+    let top = image.height;
+    let bottom = 0;
+    for (let i = 0; i < painted.length; i += 1) {
+      const look = looks[i] ?? UNPAINTED;
+      if (look === painted[i]) continue;
+      painted[i] = look;
+      const sprite = sprites[look >= DIMMED ? look - DIMMED + LOOKS : look];
+      if (!sprite) continue;
+      const left = Math.round((x[i] ?? 0) * this.#ratio);
+      const cellTop = Math.round((y[i] ?? 0) * this.#ratio);
+      const rows = Math.min(height, image.height - cellTop);
+      const columns = Math.min(width, image.width - left);
+      for (let row = 0; row < rows; row += 1) {
+        const from = row * width;
+        const to = (cellTop + row) * image.width + left;
+        for (let column = 0; column < columns; column += 1) words[to + column] = sprite[from + column] ?? 0;
+      }
+      top = Math.min(top, cellTop);
+      bottom = Math.max(bottom, cellTop + rows);
+      count += 1;
+    }
+    if (count > 0) this.#context.putImageData(image, 0, 0, 0, top, image.width, bottom - top);
+    return count;
+  }
+
+  /** The sprites as pixels, the dimmed ones behind the others, and an empty image. */
+  #takePixels(): { image: ImageData; words: Uint32Array; sprites: readonly Uint32Array[] } | null {
+    const context = this.#sprites.getContext("2d", { willReadFrequently: true });
+    if (!context) return null;
+    const [width, height] = [this.#spriteWidth, this.#spriteHeight];
+    const sprites: Uint32Array[] = [];
+    const sheet = context.getImageData(0, 0, this.#sprites.width, height);
+    for (const alpha of [1, DIMMED_ALPHA])
+      for (let look = 0; look < LOOKS; look += 1)
+        sprites.push(cutOut(sheet, look * (width + 1), width, alpha));
+    const image = this.#context.createImageData(this.#canvas.width, this.#canvas.height);
+    return { image, words: new Uint32Array(image.data.buffer), sprites };
   }
 
   #copy(look: number, x: number, y: number): void {
@@ -131,7 +183,7 @@ export class HeatPainter {
     const [width, height] = [this.#spriteWidth, this.#spriteHeight];
     this.#sprites.width = LOOKS * (width + 1);
     this.#sprites.height = height;
-    const context = this.#sprites.getContext("2d");
+    const context = this.#sprites.getContext("2d", { willReadFrequently: true });
     if (!context) return;
     for (let look = 0; look < LOOKS; look += 1) {
       context.save();
@@ -260,6 +312,17 @@ class Sprite {
     context.stroke();
     context.setLineDash([]);
   }
+}
+
+/** One sprite of the sheet as words of four bytes, its alpha lowered. */
+function cutOut(sheet: ImageData, left: number, width: number, alpha: number): Uint32Array {
+  const bytes = new Uint8ClampedArray(width * sheet.height * 4);
+  for (let row = 0; row < sheet.height; row += 1) {
+    const start = (row * sheet.width + left) * 4;
+    bytes.set(sheet.data.subarray(start, start + width * 4), row * width * 4);
+  }
+  for (let i = 3; i < bytes.length; i += 4) bytes[i] = (bytes[i] ?? 0) * alpha;
+  return new Uint32Array(bytes.buffer);
 }
 
 function shorten(context: CanvasRenderingContext2D, text: string, width: number): string {

@@ -1,0 +1,439 @@
+"""The start page: three answers, one search, the map of all GPUs, and the list of nodes, GPUs and processes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from e2e.conftest import Complaints
+from e2e.hub_process import DemoProcess, HubProcess
+from e2e.reports import GIB, IDLE, UNKNOWN, gpu, report, working
+from gpuherd.model.devices import DeviceFacts
+from gpuherd.model.processes import Process
+from gpuherd.model.reports import Problem
+
+SOON = 20_000
+
+
+def small(index: int, uuid: str) -> DeviceFacts:
+    """Describe a GPU of another kind."""
+    return DeviceFacts(uuid=uuid, index=index, name="NVIDIA GeForce RTX 4090", memory_total_bytes=24 * GIB)
+
+
+def _report_some(hub: HubProcess) -> None:
+    """Two nodes: one with five free 80 GB GPUs and one at work, one with small GPUs and trouble."""
+    hub.join("alpha").report(
+        report(
+            [(gpu(0), working(0.83, memory_gib=70)), *((gpu(i), IDLE) for i in range(1, 6))],
+            processes=[
+                (0, Process(pid=4242, user="anna", command="python train.py", started_at=time.time() - 7265)),
+                (0, Process(pid=4243, user="ben", is_gone=True)),
+                (0, Process(pid=4244)),
+            ],
+        )
+    )
+    hub.join("beta").report(
+        report(
+            [(small(0, "RTX-0"), IDLE), (small(1, "RTX-1"), UNKNOWN)],
+            problems=[Problem(code="gpu_lost", message="GPU 1 is lost", device_uuid="RTX-1", is_fault=True)],
+        )
+    )
+
+
+@pytest.fixture
+def some(page: Page, hub: HubProcess) -> HubProcess:
+    """Open the page of a hub with two nodes."""
+    _report_some(hub)
+    page.goto(hub.url)
+    expect(page.locator("[data-device]")).to_have_count(8, timeout=SOON)
+    return hub
+
+
+def _devices(page: Page) -> Locator:
+    return page.locator("[data-device]")
+
+
+def _search(page: Page, text: str) -> None:
+    page.get_by_role("searchbox").fill(text)
+
+
+def test_free_now_tells_how_many_of_which_kind_and_where(page: Page, some: HubProcess) -> None:
+    answer = page.locator('[data-answer="free"]')
+    expect(answer).to_contain_text("Free now")
+    expect(page.get_by_test_id("free-count")).to_have_text("6")
+    expect(answer).to_contain_text("4 in one node: 1")
+    models = answer.locator("[data-model]")
+    # The largest memory comes first, whatever is free of it.
+    expect(models.first).to_have_attribute("data-model", "A100 80GB")
+    expect(models.first).to_contain_text("5 on alpha")
+    expect(models.nth(1)).to_contain_text("24.0 GiB")
+
+    models.first.get_by_role("link", name="A100 80GB").click()
+    expect(_devices(page)).to_have_count(5)
+    expect(page.get_by_role("searchbox")).to_have_value('free type:"A100 80GB"')
+    expect(page).to_have_url(re.compile(r"\?q=free"))
+    models.first.get_by_role("link", name="A100 80GB").click()
+    expect(_devices(page)).to_have_count(8)
+
+    answer.get_by_role("link", name="4 in one node: 1").click()
+    expect(page.locator("[data-node]")).to_have_count(1)
+
+
+def test_the_node_with_most_free_is_a_click_away(page: Page, some: HubProcess) -> None:
+    page.get_by_role("button", name="Collapse all").click()
+    expect(_devices(page)).to_have_count(0)
+    page.locator('[data-model="A100 80GB"]').get_by_role("link", name="alpha").click()
+    expect(page.get_by_role("button", name="alpha")).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("button", name="alpha")).to_be_focused()
+
+
+def test_next_free_is_not_guessed(page: Page, some: HubProcess) -> None:
+    answer = page.locator('[data-answer="next"]')
+    expect(answer).to_contain_text("Unknown")
+    expect(answer).to_contain_text("No bookings or job limits are known")
+
+
+def test_what_was_free_is_not_called_free_now_when_the_hub_is_gone(
+    page: Page, some: HubProcess, complaints: Complaints
+) -> None:
+    complaints.may_lose_connection = True
+    some.stop()
+    expect(page.locator('[data-answer="free"]')).to_contain_text(re.compile(r"Free \d+ s ago"), timeout=SOON)
+
+
+def test_held_idle_tells_who_how_many_and_since_when(page: Page, tmp_path: Path) -> None:
+    hub = HubProcess(tmp_path, config="[availability]\nidle_window_seconds = 1\n")
+    hub.start()
+    try:
+        node = hub.join("alpha")
+        idle = working(0.0, memory_gib=40)
+        devices = [(gpu(i), idle) for i in range(3)]
+        processes = [(i, Process(pid=i + 1, user="anna" if i < 2 else "ben")) for i in range(3)]
+        page.goto(hub.url)
+        count = page.get_by_test_id("held-count")
+        node.report(report(devices, processes=processes))
+        expect(count).to_have_text("3", timeout=SOON)
+        answer = page.locator('[data-answer="held"]')
+        first = answer.get_by_role("listitem").first
+        expect(first).to_contain_text(re.compile(r"anna\s+2 GPUs\s+for \d+ s"))
+        expect(answer.get_by_role("listitem").nth(1)).to_contain_text(re.compile(r"ben\s+1 GPU"))
+        first.get_by_role("link").click()
+        expect(page.get_by_role("searchbox")).to_have_value('held user:"anna"')
+        expect(_devices(page)).to_have_count(2)
+        expect(_devices(page).first).to_contain_text(re.compile(r"held idle\s+for \d+ \w+\s+by\s+anna"))
+    finally:
+        hub.stop()
+
+
+SEARCHES = {
+    "alpha": 6,
+    "anna": 1,
+    "user:ANNA": 1,
+    "host:al*": 6,
+    "rtx4090": 2,
+    "free": 6,
+    "busy": 1,
+    "fault": 1,
+    "-free": 2,
+    "free mem>=80G": 5,
+    "mem<40G": 2,
+    "util>50": 1,
+    "free>=4": 6,
+    "192.0.2.11 rtx": 2,
+    "trouble": 1,
+    '"two words"': 0,
+}
+
+
+def test_search(page: Page, some: HubProcess) -> None:
+    for query, expected in SEARCHES.items():
+        _search(page, query)
+        expect(page.locator(".found"), query).to_contain_text(f"{expected} of 8 GPUs on ")
+        expect(_devices(page), query).to_have_count(expected)
+
+
+def test_a_search_is_shared_by_its_address_and_cleared_by_escape(page: Page, some: HubProcess) -> None:
+    page.keyboard.press("/")
+    field = page.get_by_role("searchbox")
+    expect(field).to_be_focused()
+    # Someone who does not know what can be asked finds examples.
+    page.get_by_role("button", name="free mem>=80G").click()
+    expect(_devices(page)).to_have_count(5)
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address)
+    expect(field).to_have_value("free mem>=80G", timeout=SOON)
+    expect(_devices(page)).to_have_count(5)
+    field.press("Escape")
+    expect(field).to_have_value("")
+    expect(_devices(page)).to_have_count(8)
+    expect(page).to_have_url(some.url)
+
+
+def test_what_the_search_does_not_understand_is_told_and_left_out(page: Page, some: HubProcess) -> None:
+    _search(page, "alpha mem>lots")
+    expect(page.get_by_text("“mem>lots” needs a size, such as mem>40G.")).to_be_visible()
+    expect(_devices(page)).to_have_count(6)
+    _search(page, "nothing-like-this")
+    expect(page.get_by_text("Nothing matches.")).to_be_visible()
+    page.get_by_role("button", name="show everything").click()
+    expect(_devices(page)).to_have_count(8)
+
+
+def test_chips_filter_and_write_what_they_do(page: Page, some: HubProcess) -> None:
+    chips = page.get_by_role("group", name="Filters")
+    free = chips.get_by_role("button", name="free 6")
+    free.click()
+    expect(free).to_have_attribute("aria-pressed", "true")
+    expect(_devices(page)).to_have_count(6)
+    chips.get_by_role("button", name="fault 1").click()
+    expect(page.get_by_role("searchbox")).to_have_value("free,fault")
+    expect(_devices(page)).to_have_count(7)
+    chips.get_by_role("button", name="≥ 80 GB").click()
+    expect(_devices(page)).to_have_count(5)
+    chips.get_by_role("button", name="≥ 80 GB").click()
+    chips.get_by_role("button", name="RTX 4090").click()
+    expect(page.get_by_role("searchbox")).to_have_value('free,fault type:"RTX 4090"')
+    expect(_devices(page)).to_have_count(2)
+    page.get_by_role("button", name="Clear the search").click()
+    chips.get_by_role("button", name="Problems 1").click()
+    expect(page.locator("[data-node]")).to_have_count(1)
+
+
+def test_mine_asks_once_who_i_am(page: Page, some: HubProcess) -> None:
+    page.get_by_role("button", name="Mine").click()
+    page.get_by_label("Your user name").fill("anna")
+    page.keyboard.press("Enter")
+    expect(_devices(page)).to_have_count(1)
+    page.get_by_role("button", name="Mine (anna)").click()
+    expect(_devices(page)).to_have_count(8)
+    page.reload()
+    page.get_by_role("button", name="Mine (anna)").click()
+    expect(_devices(page)).to_have_count(1, timeout=SOON)
+
+
+def test_grouped_by_type_and_by_user_and_sorted(page: Page, some: HubProcess) -> None:
+    page.get_by_label("Group").select_option("Type")
+    headings = page.locator(".list h3:not(:has(button))")
+    expect(headings).to_have_count(2)
+    expect(headings.first).to_contain_text("A100 80GB")
+    expect(headings.first).to_contain_text("5 of 6 free")
+    page.get_by_label("Group").select_option("User")
+    expect(headings).to_have_count(4)
+    expect(headings.first).to_contain_text("anna")
+    expect(headings.last).to_contain_text("Nobody")
+    expect(page).to_have_url(re.compile("group=user"))
+    page.get_by_label("Group").select_option("Node")
+    page.get_by_label("Sort").select_option("Most busy")
+    expect(page.locator("[data-node] h3").first).to_contain_text("alpha")
+    expect(page).to_have_url(re.compile("sort=busy"))
+
+
+# --- the map
+
+
+SOLID = """() => {
+    const canvas = document.querySelector('canvas');
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+    let solid = 0;
+    for (let i = 3; i < data.length; i += 4) if (data[i] > 200) solid += 1;
+    return solid;
+}"""
+"""How many pixels of the map are drawn at full strength."""
+
+
+def test_the_map_draws_every_device_and_dims_what_is_not_meant(page: Page, some: HubProcess) -> None:
+    page.wait_for_function(f"() => ({SOLID})() > {8 * 150}", timeout=SOON)
+    before = page.evaluate(SOLID)
+    _search(page, "fault")
+    expect(_devices(page)).to_have_count(1)
+    page.wait_for_function(f"() => ({SOLID})() < {before / 3}", timeout=SOON)
+    assert page.evaluate(SOLID) > 0
+
+
+def test_the_map_is_as_sharp_as_the_screen(browser: object, some: HubProcess) -> None:
+    from playwright.sync_api import Browser
+
+    assert isinstance(browser, Browser)
+    for ratio in (1, 1.5, 2):
+        context = browser.new_context(device_scale_factor=ratio, viewport={"width": 1000, "height": 800})
+        page = context.new_page()
+        page.goto(some.url)
+        canvas = page.get_by_test_id("heat-map")
+        expect(canvas).to_be_visible(timeout=SOON)
+        page.wait_for_function("() => document.querySelector('canvas').height > 20")
+        width, shown = canvas.evaluate("c => [c.width, c.getBoundingClientRect().width]")
+        assert width == round(shown * ratio)
+        context.close()
+
+
+def test_the_map_tells_what_is_under_the_pointer_and_opens_it(page: Page, some: HubProcess) -> None:
+    page.get_by_role("button", name="Collapse all").click()
+    canvas = page.get_by_test_id("heat-map")
+    canvas.hover(position={"x": 8, "y": 24})
+    tip = page.get_by_role("tooltip")
+    for text in ("alpha", "GPU 0", "A100 80GB", "busy", "for ", "83 %", "70.0 / 80.0 GiB", "anna", "ben"):
+        expect(tip).to_contain_text(text)
+    canvas.click(position={"x": 8, "y": 24})
+    expect(page.locator('[data-device="GPU-0"]')).to_be_in_viewport()
+
+
+def test_the_map_by_keyboard(page: Page, some: HubProcess) -> None:
+    page.get_by_role("button", name="Collapse all").click()
+    canvas = page.get_by_test_id("heat-map")
+    canvas.focus()
+    page.keyboard.press("Home")
+    tip = page.get_by_role("tooltip")
+    expect(tip).to_contain_text("GPU 0")
+    page.keyboard.press("ArrowRight")
+    expect(tip).to_contain_text("GPU 1")
+    page.keyboard.press("End")
+    expect(tip).to_contain_text("beta")
+    expect(tip).to_contain_text("GPU 1 is lost")
+    expect(page.locator("[aria-live=polite]").filter(has_text="beta, GPU 1")).to_be_attached()
+    page.keyboard.press("Enter")
+    expect(page.locator('[data-device="RTX-1"]')).to_be_in_viewport()
+
+
+def test_the_map_leads_to_what_the_search_leaves_out(page: Page, some: HubProcess) -> None:
+    _search(page, "beta")
+    expect(_devices(page)).to_have_count(2)
+    page.get_by_test_id("heat-map").click(position={"x": 8, "y": 24})
+    expect(page.get_by_role("searchbox")).to_have_value("")
+    expect(page.locator('[data-device="GPU-0"]')).to_be_in_viewport()
+
+
+# --- the list
+
+
+def test_the_memory_bar_is_stacked_by_process_in_the_colours_of_users(page: Page, some: HubProcess) -> None:
+    bar = page.locator('[data-device="GPU-0"]').get_by_role("meter", name="Memory of GPU 0")
+    expect(bar).to_have_attribute("aria-valuenow", "88")
+    segments = bar.locator(".segment")
+    # Each claims 58 of 80 GiB: the second is cut at the end of the bar, the third has no room.
+    expect(segments).to_have_count(2)
+    expect(segments.first).to_have_text(re.compile(r"73 %\s+anna"))
+    expect(segments.first).to_have_attribute("title", re.compile(r"anna · PID 4242 · 58\.0 GiB"))
+    colour = "e => getComputedStyle(e).backgroundColor"
+    chip = page.locator('[data-pid="4242"] .chip')
+    assert segments.first.evaluate(colour) == chip.evaluate(colour)
+    header = page.locator('section[aria-label="alpha"] .header .chip').first
+    assert header.evaluate(colour) == chip.evaluate(colour)
+    assert segments.nth(1).evaluate(colour) != chip.evaluate(colour)
+
+
+def test_process_lines_tell_the_dead_and_the_unknown(page: Page, some: HubProcess) -> None:
+    line = page.locator('[data-pid="4242"]')
+    for text in ("anna", "58.0 GiB", "2 h 1 min", "7.5 cores", "9.0 GiB RAM", "python train.py"):
+        expect(line).to_contain_text(text)
+    expect(page.locator('[data-pid="4243"]')).to_contain_text("dead, memory still held")
+    expect(page.locator('[data-pid="4244"]')).to_contain_text("unknown user")
+
+
+def test_a_collapsed_node_still_tells_the_most(page: Page, some: HubProcess) -> None:
+    page.get_by_role("button", name="Collapse all").click()
+    alpha = page.locator('section[aria-label="alpha"]')
+    for text in (
+        "alpha",
+        "live",
+        "s ago",
+        "192.0.2.11",
+        "6 × A100 80GB",
+        "driver 550.54.15",
+        "anna",
+        "5 free",
+    ):
+        expect(alpha).to_contain_text(text)
+    expect(alpha.get_by_title("192.0.2.11 (eth0)")).to_be_visible()
+    expect(alpha.get_by_role("img", name="GPU 0: busy")).to_be_visible()
+    # Full disks are told by level and number, with absolutes on hover; never in the colour of a state.
+    expect(alpha.locator('[data-level="high"]')).to_have_attribute("title", "/scratch: 800 GiB of 1000 GiB")
+    expect(alpha.locator('[data-level="low"]')).to_have_count(2)
+    fills = alpha.locator(".host-bar .fill").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).backgroundColor)"
+    )
+    states = page.evaluate(
+        """() => ['free', 'busy', 'held', 'booked', 'fault'].map(state => {
+            const e = document.body.appendChild(document.createElement('i'));
+            e.style.color = `var(--state-${state})`;
+            const colour = getComputedStyle(e).color;
+            e.remove();
+            return colour;
+        })"""
+    )
+    assert not set(fills) & set(states)
+    expect(page.locator('section[aria-label="beta"]')).to_contain_text("GPU 1 is lost")
+
+
+def test_an_anchor_opens_a_node_and_goes_to_it(page: Page, demo: DemoProcess) -> None:
+    page.goto(f"{demo.url}#v100-02")
+    button = page.get_by_role("button", name="v100-02")
+    expect(button).to_have_attribute("aria-expanded", "true", timeout=SOON)
+    expect(button).to_be_in_viewport()
+    page.evaluate("location.hash = '#h100-03'")
+    button = page.get_by_role("button", name="h100-03")
+    expect(button).to_have_attribute("aria-expanded", "true")
+    expect(button).to_be_in_viewport()
+
+
+def test_the_name_of_an_open_node_stays_in_sight(page: Page, demo: DemoProcess) -> None:
+    page.goto(demo.url)
+    page.get_by_role("button", name="a100-01").click(timeout=SOON)
+    section = page.locator('section[aria-label="a100-01"]')
+    section.locator("[data-device]").nth(18).scroll_into_view_if_needed()
+    page.evaluate("() => window.scrollBy(0, 200)")
+    expect(page.get_by_role("button", name="a100-01")).to_be_in_viewport()
+
+
+def test_slices_stand_under_their_gpu(page: Page, demo: DemoProcess) -> None:
+    page.goto(f"{demo.url}?q=host:a100-01")
+    rows = page.locator('section[aria-label="a100-01"] [data-device]')
+    expect(rows.first).to_contain_text("split into slices", timeout=SOON)
+    expect(rows.nth(1)).to_have_class(re.compile(r"\bslice\b"))
+    expect(rows.nth(1)).to_contain_text("0:0")
+
+
+def test_motion_only_for_those_who_like_it(page: Page, some: HubProcess) -> None:
+    fill = page.locator('[data-device="GPU-0"] .bar.working .fill')
+    animation = "e => getComputedStyle(e, '::after').animationName"
+    page.emulate_media(reduced_motion="no-preference")
+    assert "glint" in fill.evaluate(animation)
+    assert fill.evaluate("e => getComputedStyle(e).transitionProperty") == "transform"
+    page.emulate_media(reduced_motion="reduce")
+    assert fill.evaluate(animation) == "none"
+
+
+# --- a large herd
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
+    """Run a hub with more nodes than fit into a page: one agent's reports under many names would take too long."""
+    hub = HubProcess(tmp_path_factory.mktemp("large"), config=_many_silent_nodes(300))
+    hub.start()
+    yield hub
+    hub.stop()
+
+
+def _many_silent_nodes(count: int) -> str:
+    hosts = ", ".join(f'"n{i:03d}=127.0.0.1:{40000 + i}"' for i in range(count))
+    return f'[[nodes]]\nhosts = [{hosts}]\nreach = {{ by = "xmlrpc", interval_seconds = 30 }}\n'
+
+
+def test_of_a_long_list_only_what_is_near_is_in_the_document(page: Page, large: HubProcess) -> None:
+    page.goto(large.url)
+    expect(page.get_by_role("button", name="n000")).to_be_visible(timeout=SOON)
+    assert page.locator("[data-node]").count() < 60
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+    expect(page.get_by_role("button", name="n299")).to_be_visible(timeout=SOON)
+    assert page.locator("[data-node]").count() < 60
+    page.goto(f"{large.url}#n150")
+    expect(page.get_by_role("button", name="n150")).to_be_in_viewport(timeout=SOON)
+    expect(page.get_by_role("button", name="n150")).to_have_attribute("aria-expanded", "true")
