@@ -53,37 +53,55 @@ export interface Holders {
 
 export type UserSorting = "user" | "devices" | "memory" | "processes" | "fraction" | "idle";
 
+/** Linux hands out process numbers below this: node and number fit into one key. */
+const PIDS = 2 ** 22;
+
+/** Devices by node. They are noted in the herd's order, so one look at the last one tells whether it is new. */
+class Places {
+  readonly list: { readonly node: NodeEntry; readonly devices: PlacedDevice[] }[] = [];
+  count = 0;
+
+  /** `false` if it was there already. */
+  note(node: NodeEntry, device: DeviceEntry, state: DeviceState): boolean {
+    const last = this.list.at(-1);
+    if (last?.node !== node) this.list.push({ node, devices: [{ device, state }] });
+    else if (last.devices.at(-1)?.device === device) return false;
+    else last.devices.push({ device, state });
+    this.count += 1;
+    return true;
+  }
+}
+
 class Gathering {
-  readonly places = new Map<NodeEntry, Map<DeviceEntry, DeviceState>>();
-  readonly processes = new Set<string>();
+  readonly places = new Places();
+  readonly processes = new Set<number>();
   memoryBytes: Known = null;
   held = 0;
+  busyDevices = 0;
+  idleDevices = 0;
   idleSince: Known = null;
 
   constructor(readonly user: string | null) {}
 
   place(node: NodeEntry, device: DeviceEntry, state: DeviceState): void {
-    const devices = this.places.get(node);
-    if (devices) devices.set(device, state);
-    else this.places.set(node, new Map([[device, state]]));
+    if (!this.places.note(node, device, state)) return;
+    if (state === "busy") this.busyDevices += 1;
+    else if (state === "held") this.idleDevices += 1;
   }
 
   row(all: number): UserRow {
-    const counts: Record<"busy" | "held" | "other", number> = { busy: 0, held: 0, other: 0 };
-    for (const devices of this.places.values())
-      for (const state of devices.values())
-        counts[state === "busy" || state === "held" ? state : "other"] += 1;
+    const { busyDevices, idleDevices } = this;
     return {
       user: this.user,
-      places: placesOf(this.places),
-      devices: counts.busy + counts.held + counts.other,
+      places: this.places.list,
+      devices: this.places.count,
       held: this.held,
       fraction: all === 0 ? 0 : this.held / all,
       memoryBytes: this.memoryBytes,
       processes: this.processes.size,
-      busyDevices: counts.busy,
-      idleDevices: counts.held,
-      otherDevices: counts.other,
+      busyDevices,
+      idleDevices,
+      otherDevices: this.places.count - busyDevices - idleDevices,
       idleSince: this.idleSince,
     };
   }
@@ -91,7 +109,7 @@ class Gathering {
 
 export function holdersOf(herd: Herd): Holders {
   const byUser = new Map<string | null, Gathering>();
-  const free = new Map<NodeEntry, Map<DeviceEntry, DeviceState>>();
+  const free = new Places();
   let all = 0;
   let freeMemory: Known = null;
   for (const node of herd.nodes) {
@@ -100,8 +118,7 @@ export function holdersOf(herd: Herd): Holders {
       if (!device.facts.is_partitioned) {
         all += 1;
         if (state === "free") {
-          const devices = free.get(node) ?? new Map<DeviceEntry, DeviceState>();
-          free.set(node, devices.set(device, state));
+          free.note(node, device, state);
           freeMemory = add(freeMemory, device.facts.memory_total_bytes ?? null);
         }
       }
@@ -111,9 +128,9 @@ export function holdersOf(herd: Herd): Holders {
   return {
     devices: all,
     free: {
-      places: placesOf(free),
-      devices: count(free),
-      fraction: all === 0 ? 0 : count(free) / all,
+      places: free.list,
+      devices: free.count,
+      fraction: all === 0 ? 0 : free.count / all,
       memoryBytes: freeMemory,
     },
     users: [...byUser.values()].map((found) => found.row(all)),
@@ -134,7 +151,7 @@ function gather(
     if (!found) byUser.set(user, (found = new Gathering(user)));
     const memory = herd.use("gpu_memory_bytes", node.row, use.position);
     found.place(node, device, state);
-    found.processes.add(`${node.row} ${use.process.pid}`);
+    found.processes.add(node.row * PIDS + use.process.pid);
     found.memoryBytes = add(found.memoryBytes, memory);
     memoryOf.set(found, (memoryOf.get(found) ?? 0) + (memory ?? 0));
   }
@@ -181,17 +198,6 @@ export function usersOf(uses: readonly UseEntry[]): (string | null)[] {
   return users.sort((a, b) =>
     a === null || b === null ? Number(a === null) - Number(b === null) : byName.compare(a, b),
   );
-}
-
-function placesOf(places: ReadonlyMap<NodeEntry, ReadonlyMap<DeviceEntry, DeviceState>>): Place[] {
-  return [...places].map(([node, devices]) => ({
-    node,
-    devices: [...devices].map(([device, state]) => ({ device, state })),
-  }));
-}
-
-function count(places: ReadonlyMap<NodeEntry, ReadonlyMap<DeviceEntry, DeviceState>>): number {
-  return [...places.values()].reduce((sum, devices) => sum + devices.size, 0);
 }
 
 function add(sum: Known, value: Known): Known {
