@@ -21,6 +21,7 @@ from e2e.test_accessibility import violations
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.processes import Process
 from gpuherd.model.reports import Problem, Report
+from support.running import eventually
 
 SOON = 20_000
 CHARTS = ("Utilisation", "Memory", "Temperature", "Power", "SM clock", "Host")
@@ -102,6 +103,14 @@ def herd(known_herd: Herd) -> Herd:
 def _go(page: Page, url: str) -> None:
     page.goto(url)
     expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
+
+
+def _uuid(demo: DemoProcess, node_id: str, position: int) -> str:
+    """Give a device of the demo, which needs a moment to report it."""
+    devices = eventually(
+        lambda: ask(f"{demo.url}api/v1/nodes/{node_id}")["devices"], lambda found: len(found) > position
+    )
+    return str(devices[position]["facts"]["uuid"])
 
 
 # -- users -----------------------------------------------------------------------------------------------------
@@ -475,7 +484,7 @@ def test_the_start_page_does_not_carry_the_charts(page: Page, demo: DemoProcess)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everyone_can_read_every_kind_of_page(page: Page, demo: DemoProcess, theme: Any) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    slice_uuid = ask(f"{demo.url}api/v1/nodes/a100-01")["devices"][1]["facts"]["uuid"]
+    slice_uuid = _uuid(demo, "a100-01", 1)
     for place, ready in {
         "?users": "[data-user]",
         # Slices, a lost GPU, a hung driver, a silent node, one that is not there.
@@ -495,7 +504,7 @@ def test_everyone_can_read_every_kind_of_page(page: Page, demo: DemoProcess, the
 @pytest.mark.parametrize("width", [320, 390, 768, 1024, 1600])
 def test_no_width_scrolls_sideways(page: Page, demo: DemoProcess, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
-    uuid = ask(f"{demo.url}api/v1/nodes/h100-02")["devices"][0]["facts"]["uuid"]
+    uuid = _uuid(demo, "h100-02", 0)
     for place, ready in {
         "?users": "[data-user]",
         "?node=a100-01": "figure[data-chart]",
