@@ -15,6 +15,7 @@ import msgspec
 from bench.agent import measure_p1
 from bench.hub import measure_p2, measure_p6
 from bench.measure import Figure
+from bench.page import measure_page
 from bench.pull import measure_pull
 from bench.ssh import measure_ssh
 from bench.viewers import measure_p4
@@ -24,6 +25,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P2": measure_p2,
     "P4": measure_p4,
     "P6": measure_p6,
+    "page": measure_page,
     "pull": measure_pull,
     "ssh": measure_ssh,
 }
