@@ -4,7 +4,7 @@ import { select } from "./filter";
 import { groupNodes } from "./grouping";
 import { Herd } from "./herd";
 import { parseQuery } from "./search";
-import { sortNodes } from "./sorting";
+import { sortNodes, weigh } from "./sorting";
 
 const herd = new Herd();
 herd.apply(
@@ -41,7 +41,7 @@ describe("sortNodes", () => {
     ["memory", "abc"],
   ] as const)("by %s", (sorting, expected) => {
     expect(
-      sortNodes(nodes, sorting, herd)
+      sortNodes(nodes, weigh(nodes, sorting, herd))
         .map((selected) => selected.node.name)
         .join(""),
     ).toBe(expected);

@@ -166,14 +166,8 @@ export const strings = {
   },
 
   summary: {
-    label: "Totals",
     devices: (count: number): string => plural(count, "GPU", "GPUs"),
     nodes: (count: number): string => plural(count, "node", "nodes"),
-    nodesAway: (count: number): string => `${count} not live`,
-    freeByModel: "Free by model",
-    freeOf: (free: number, total: number): string => `${free} of ${total} free`,
-    modelMix: (parts: string): string => `States: ${parts}`,
-    none: "No GPU has been reported yet.",
   },
 
   nodes: {
@@ -406,7 +400,6 @@ export const strings = {
     heldIdle: "Held idle",
     nextFree: "Next free",
     freeNone: "No GPU is known to be free.",
-    ofTotal: (total: number): string => `of ${total}`,
     most: (count: number): string => `${count} on`,
     modelTitle: (name: string): string => `Show free ${name}`,
     modelMix: (parts: string): string => `States: ${parts}`,
@@ -414,7 +407,6 @@ export const strings = {
     away: (count: number): string => `${count} not reporting`,
     awayTitle: "GPUs of which nothing is known now; they are not counted as free",
     togetherTitle: (gpus: number): string => `Nodes with ${gpus} or more free GPUs of one model`,
-    slices: "slices",
     moreModels: (count: number): string => `${count} more`,
     fewer: "Fewer",
     heldNone: "No GPU is known to be held idle.",
@@ -498,7 +490,6 @@ export const strings = {
       addresses: "Addresses",
       hidden: (count: number): string => `${plural(count, "GPU", "GPUs")} not in the search`,
       cpuTitle: (load: string, threads: string): string => `Load ${load} on ${threads}`,
-      moreUsersTitle: (users: string): string => users,
     },
 
     device: {
@@ -509,7 +500,6 @@ export const strings = {
         `${user} · PID ${pid} · ${memory} (${share})`,
       unattributed: "not told whose",
       unattributedTitle: (memory: string): string => `${memory} that no process accounts for`,
-      memoryUnknown: (user: string, pid: number): string => `${user} · PID ${pid} · memory unknown`,
     },
   },
 } as const;
