@@ -235,6 +235,26 @@ def test_keys_walk_through_the_nodes_and_open_them(page: Page, hub: HubProcess) 
     expect(buttons.nth(1)).to_be_focused()
 
 
+def test_keys_lead_to_the_pages_and_to_the_search_and_rest_while_one_types(
+    page: Page, hub: HubProcess
+) -> None:
+    _open(page, hub)
+    page.keyboard.type("gu")
+    expect(page).to_have_url(f"{hub.url}?users")
+    expect(page.get_by_role("link", name="Users")).to_have_attribute("aria-current", "page")
+    page.keyboard.type("gh")
+    expect(page).to_have_url(hub.url)
+    page.keyboard.type("gu")
+    expect(page.locator("main")).to_have_attribute("data-page", "users")
+    page.keyboard.press("/")
+    search = page.get_by_role("searchbox")
+    expect(search).to_be_focused()
+    expect(page.locator("main")).to_have_attribute("data-page", "herd")
+    page.keyboard.type("gput")
+    expect(search).to_have_value("gput")
+    expect(page.locator("[data-phase]")).to_have_attribute("data-phase", "live")
+
+
 def test_the_first_stop_of_the_keyboard_skips_to_the_content(page: Page, hub: HubProcess) -> None:
     _open(page, hub)
     page.keyboard.press("Tab")
