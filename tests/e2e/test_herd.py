@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -13,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from e2e.conftest import Complaints
 from e2e.hub_process import DemoProcess, HubProcess
 from e2e.reports import GIB, IDLE, UNKNOWN, gpu, report, working
+from e2e.test_accessibility import violations
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.processes import Process
 from gpuherd.model.reports import Problem
@@ -408,6 +410,25 @@ def test_motion_only_for_those_who_like_it(page: Page, some: HubProcess) -> None
     assert fill.evaluate("e => getComputedStyle(e).transitionProperty") == "transform"
     page.emulate_media(reduced_motion="reduce")
     assert fill.evaluate(animation) == "none"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everyone_can_read_a_filtered_herd(page: Page, some: HubProcess, theme: Any) -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.get_by_role("searchbox").focus()
+    expect(page.get_by_role("button", name="free mem>=80G")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Mine").click()
+    page.get_by_label("Group").select_option("User")
+    _search(page, 'busy,fault mem>lots type:"A100 80GB","RTX 4090"')
+    expect(page.get_by_text("needs a size")).to_be_visible()
+    expect(_devices(page).first).to_be_visible()
+    page.get_by_test_id("heat-map").hover(position={"x": 8, "y": 24})
+    expect(page.get_by_role("tooltip")).to_be_visible()
+    assert violations(page) == []
+    _search(page, "nothing-like-this")
+    expect(page.get_by_text("Nothing matches.")).to_be_visible()
+    assert violations(page) == []
 
 
 # --- a large herd

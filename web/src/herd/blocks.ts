@@ -2,12 +2,15 @@
 import type { Expansion } from "../lib/expansion.svelte";
 import type { SelectedNode } from "../lib/filter";
 import type { NodeGroup } from "../lib/grouping";
+import { strings } from "../lib/strings";
 
 export type Block =
   | { readonly key: string; readonly kind: "group"; readonly group: NodeGroup }
   | {
       readonly key: string;
       readonly kind: "node";
+      /** What the node is listed under; "" where the list is not grouped. */
+      readonly under: string;
       readonly selected: SelectedNode;
       readonly isOpen: boolean;
     };
@@ -22,10 +25,20 @@ export function blocksOf(
     ...group.nodes.map((selected) => ({
       key: `${group.key}\n${selected.node.id}`,
       kind: "node" as const,
+      under: groupTitle(group.of),
       selected,
       isOpen: expansion.isOpen(selected.node.id, deviceCount),
     })),
   ]);
+}
+
+/** What a group is of, in a few words. */
+export function groupTitle(of: NodeGroup["of"]): string {
+  if (of === null) return "";
+  if (of.kind === "type") return of.shortName || strings.unknownName;
+  if (of.kind === "user") return of.user;
+  const { nobody, noDevice, unknownOwner } = strings.herd;
+  return of.kind === "nobody" ? nobody : of.kind === "no-device" ? noDevice : unknownOwner;
 }
 
 const GROUP_HEIGHT = 48;
