@@ -45,9 +45,7 @@ SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 NODE = "h100-02"
 FOR_DOCS = {
     "herd-dark-desk": "page-dark",
-    "herd-light-desk": "page-light",
-    "node-dark-desk": "node-dark",
-    "herd-dark-phone": "phone-dark",
+    "node-light-desk": "node-light",
     "wall-dark-desk": "wall-dark",
 }
 
