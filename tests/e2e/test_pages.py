@@ -344,7 +344,8 @@ def _past(uuid: str, columns: dict[str, list[float | None]], times: list[float])
 _LINE_COLUMNS = """([title, token]) => {
     // Which columns of the plot have a pixel of the line's colour, as shares of its width.
     const figure = document.querySelector(`figure[data-chart="${title}"]`);
-    const canvas = figure.querySelector('canvas');
+    const canvas = figure?.querySelector('canvas');
+    if (!canvas) return []; // The charts are loaded after the page.
     const over = figure.querySelector('.u-over').getBoundingClientRect();
     const box = canvas.getBoundingClientRect();
     const scale = canvas.width / box.width;
@@ -455,11 +456,15 @@ def test_charts_follow_the_theme_and_the_width(page: Page, demo: DemoProcess) ->
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 844})
         page.wait_for_function(
-            """() => [...document.querySelectorAll('figure[data-chart]')].every(figure => {
-                const canvas = figure.querySelector('canvas').getBoundingClientRect();
-                const target = figure.querySelector('.canvas').getBoundingClientRect();
-                return canvas.width > 120 && Math.abs(canvas.width - target.width) < 2;
-            })""",
+            """count => {
+                const figures = [...document.querySelectorAll('figure[data-chart]')];
+                return figures.length === count && figures.every(figure => {
+                    const canvas = figure.querySelector('canvas').getBoundingClientRect();
+                    const target = figure.querySelector('.canvas').getBoundingClientRect();
+                    return canvas.width > 120 && Math.abs(canvas.width - target.width) < 2;
+                });
+            }""",
+            arg=len(CHARTS),
             timeout=SOON,
         )
 
