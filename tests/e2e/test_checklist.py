@@ -153,7 +153,7 @@ def test_s0_6_updates_each_second_and_a_collapsed_header_tells_host_address_and_
 def test_s0_7_a_gpu_with_its_numbers_and_a_memory_bar_stacked_by_user(page: Page, herd: HubProcess) -> None:
     _node(page, herd, "alpha")
     device = page.locator('[data-device="GPU-a0"]')
-    for text in ("0", "A100", "64 °C", "60.0 / 80.0 GiB"):
+    for text in ("0", "A100", "64 °C", "60.0 / 80 GiB"):
         expect(device).to_contain_text(re.compile(re.escape(text).replace("\\ ", r"\s*")))
     expect(device).to_contain_text(re.compile(r"3\d %"))
     memory = device.get_by_role("meter", name="Memory of GPU 0")

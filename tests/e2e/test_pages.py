@@ -212,7 +212,7 @@ def test_a_node_with_everything_of_the_machine(page: Page, herd: Herd) -> None:
     expect(cards).to_have_count(4)
     first = cards.first
     expect(first).to_contain_text("90 %")
-    expect(first).to_contain_text("60.0 / 80.0 GiB")
+    expect(first).to_contain_text("60.0 / 80 GiB")
     expect(first).to_contain_text("64 °C")
     expect(first).to_contain_text("310 / 400 W")
     expect(first).to_contain_text("ada")
@@ -286,7 +286,7 @@ def test_a_gpu_with_its_state_reason_and_facts(page: Page, herd: Herd) -> None:
     for words in (
         "at work",
         "90 %",
-        "60.0 / 80.0 GiB",
+        "60.0 / 80 GiB",
         "310 / 400 W",
         "throttled: thermal",
         "the power limit, heat",

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cores, duration, gib, percent, share, size, whole } from "./format";
+import { capacity, capacityGib, cores, duration, gib, percent, share, size, whole } from "./format";
 import { throttleWords } from "./throttle";
 
 const GIB = 2 ** 30;
@@ -33,6 +33,20 @@ it.each([
   [1008 * GIB, "1008 GiB"],
   [7000 * GIB, "6.8 TiB"],
 ])("writes %d bytes as %s", (bytes, text) => expect(size(bytes)).toBe(text));
+
+it.each([
+  [512 * 2 ** 20, "512 MiB"],
+  [80 * GIB, "80 GiB"],
+  [46_068 * 2 ** 20, "45 GiB"],
+  [9.5 * GIB, "9.5 GiB"],
+  [1008 * GIB, "1008 GiB"],
+  [2048 * GIB, "2 TiB"],
+  [3584 * GIB, "3.5 TiB"],
+])("writes a capacity of %d bytes as %s", (bytes, text) => expect(capacity(bytes)).toBe(text));
+
+it("writes a capacity that is not known as a dash", () => {
+  expect([capacity(null), capacityGib(null), capacityGib(80 * GIB)]).toEqual(["–", "–", "80"]);
+});
 
 it("has no share without both sides, and never one outside of 0 to 1", () => {
   expect([share(null, 1), share(1, null), share(1, undefined), share(1, 0)]).toEqual([

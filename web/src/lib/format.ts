@@ -6,6 +6,7 @@ const GIB = 2 ** 30;
 const wholeMoment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 const clockTime = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const clockMinute = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
+const atMostOneDigit = new Intl.NumberFormat("en", { maximumFractionDigits: 1, useGrouping: false });
 const oneDigit = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export function whole(value: Known): string {
@@ -29,6 +30,19 @@ export function size(bytes: Known): string {
   if (bytes >= 1024 * GIB) return `${oneDigit.format(bytes / GIB / 1024)} TiB`;
   if (bytes >= GIB) return `${gib(bytes)} GiB`;
   return `${Math.round(bytes / 2 ** 20)} MiB`;
+}
+
+/** A size that stays as it is, such as a card's memory: no digit for its own sake. What changes keeps its digits. */
+export function capacity(bytes: Known): string {
+  if (bytes === null) return strings.unknownValue;
+  if (bytes >= 1024 * GIB) return `${atMostOneDigit.format(bytes / GIB / 1024)} TiB`;
+  return bytes >= GIB ? `${capacityGib(bytes)} GiB` : size(bytes);
+}
+
+/** The same in GiB; the unit is written by the caller. */
+export function capacityGib(bytes: Known): string {
+  if (bytes === null) return strings.unknownValue;
+  return bytes >= 99.95 * GIB ? gib(bytes) : atMostOneDigit.format(bytes / GIB);
 }
 
 /** CPU in cores, such as 3.4. */

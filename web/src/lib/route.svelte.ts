@@ -1,4 +1,5 @@
 /** Where the viewer is: everything that should survive a reload or be sent to a colleague stands in the address. */
+import type { UserSorting } from "./users";
 
 export type Page = "herd" | "users" | "node" | "gpu";
 export type Grouping = "node" | "type" | "user";
@@ -12,6 +13,9 @@ export interface Place {
   readonly query: string;
   readonly group: Grouping;
   readonly sort: Sorting;
+  /** How the table of users is sorted. */
+  readonly userSort: UserSorting;
+  readonly isUserSortReversed: boolean;
   /** For a screen on the wall. */
   readonly isWall: boolean;
   /** Seconds between refreshes, where someone asked for them; `null` is live. */
@@ -24,11 +28,14 @@ const HOME: Place = {
   query: "",
   group: "node",
   sort: "name",
+  userSort: "memory",
+  isUserSortReversed: false,
   isWall: false,
   refreshSeconds: null,
 };
 const GROUPINGS: readonly Grouping[] = ["node", "type", "user"];
 const SORTINGS: readonly Sorting[] = ["name", "free", "busy", "memory"];
+const USER_SORTINGS: readonly UserSorting[] = ["user", "devices", "memory", "processes", "fraction", "idle"];
 const LONGEST_QUERY = 200;
 const LONGEST_REFRESH_SECONDS = 3600;
 
@@ -38,6 +45,8 @@ export function parsePlace(search: string): Place {
   const node = given.get("node");
   const gpu = given.get("gpu");
   const page: Page = gpu ? "gpu" : node ? "node" : given.has("users") ? "users" : "herd";
+  const users = given.get("users") ?? "";
+  const userSort = USER_SORTINGS.find((name) => name === users.replace(/^-/, ""));
   const refresh = Number(given.get("refresh"));
   return {
     page,
@@ -45,6 +54,8 @@ export function parsePlace(search: string): Place {
     query: (given.get("q") ?? "").slice(0, LONGEST_QUERY),
     group: GROUPINGS.find((name) => name === given.get("group")) ?? HOME.group,
     sort: SORTINGS.find((name) => name === given.get("sort")) ?? HOME.sort,
+    userSort: userSort ?? HOME.userSort,
+    isUserSortReversed: userSort !== undefined && users.startsWith("-"),
     isWall: given.has("wall"),
     refreshSeconds:
       given.has("refresh") && refresh >= 1 && refresh <= LONGEST_REFRESH_SECONDS ? refresh : null,
@@ -54,7 +65,7 @@ export function parsePlace(search: string): Place {
 /** Write a place as the part of an address from the `?` on; what is as usual is left out. */
 export function formatPlace(place: Place): string {
   const given = new URLSearchParams();
-  if (place.page === "users") given.set("users", "");
+  if (place.page === "users") given.set("users", formatUserSort(place));
   if (place.page === "node" && place.id) given.set("node", place.id);
   if (place.page === "gpu" && place.id) given.set("gpu", place.id);
   if (place.query) given.set("q", place.query);
@@ -64,6 +75,12 @@ export function formatPlace(place: Place): string {
   if (place.refreshSeconds !== null) given.set("refresh", String(place.refreshSeconds));
   const text = given.toString().replace(/=(?=&|$)/g, "");
   return text ? `?${text}` : "";
+}
+
+/** Such as `idle`, or `-idle` for the other way round; nothing for what is usual. */
+function formatUserSort({ userSort, isUserSortReversed }: Place): string {
+  if (isUserSortReversed) return `-${userSort}`;
+  return userSort === HOME.userSort ? "" : userSort;
 }
 
 export class Route {

@@ -5,6 +5,8 @@ describe("a place in the address", () => {
   it.each([
     "",
     "?users",
+    "?users=idle",
+    "?users=-memory",
     "?node=gpu01",
     "?gpu=GPU-1",
     "?q=a100+free&group=type&sort=free",
@@ -16,6 +18,7 @@ describe("a place in the address", () => {
 
   it("ignores what makes no sense", () => {
     expect(formatPlace(parsePlace("?group=nonsense&sort=&refresh=-1&foo=1"))).toBe("");
+    expect(formatPlace(parsePlace("?users=-nonsense"))).toBe("?users");
     expect(parsePlace("?refresh=0").refreshSeconds).toBeNull();
     expect(parsePlace("?refresh=abc").refreshSeconds).toBeNull();
     expect(parsePlace(`?q=${"x".repeat(999)}`).query).toHaveLength(200);

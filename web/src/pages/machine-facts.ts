@@ -1,5 +1,5 @@
 /** What is known of a machine and of a card, as names and values. */
-import { cores, duration, percent, size, whole } from "../lib/format";
+import { capacity, cores, duration, percent, size, whole } from "../lib/format";
 import type { View } from "../lib/live.svelte";
 import type { DeviceEntry, NodeEntry } from "../lib/node";
 import { strings } from "../lib/strings";
@@ -27,9 +27,9 @@ export function machineFacts({ herd }: View, node: NodeEntry): Fact[] {
     [words.load, load === null ? null : cores(load)],
     [
       words.memory,
-      memory === null ? null : words.of(size(herd.host("memory_used_bytes", row)), size(memory)),
+      memory === null ? null : words.of(size(herd.host("memory_used_bytes", row)), capacity(memory)),
     ],
-    [words.swap, swap ? words.of(size(herd.host("swap_used_bytes", row)), size(swap)) : null],
+    [words.swap, swap ? words.of(size(herd.host("swap_used_bytes", row)), capacity(swap)) : null],
     [words.driver, host?.driver_version],
     [words.cuda, host?.cuda_version],
     [words.os, host?.os],
@@ -67,7 +67,7 @@ export function deviceFacts({ herd }: View, node: NodeEntry, device: DeviceEntry
     [words.model, facts.name],
     [words.profile, facts.profile],
     [words.parent, parent && strings.pages.gpu(parent.label)],
-    [strings.device.memory, facts.memory_total_bytes == null ? null : size(facts.memory_total_bytes)],
+    [strings.device.memory, facts.memory_total_bytes == null ? null : capacity(facts.memory_total_bytes)],
     [words.memoryBasis, facts.memory_basis && words.basis[facts.memory_basis]],
     [words.clock, clock === null ? null : words.clockOf(clock, facts.clock_sm_max_hertz ?? null)],
     [words.performance, performance === null ? null : `P${whole(performance)}`],
