@@ -14,9 +14,8 @@ from gpuherd.agent.backoff import Backoff
 from gpuherd.agent.enrol import HOW_TO_ENROL, Credentials
 from gpuherd.agent.outbox import Outbox
 from gpuherd.agent.said import SaidOnce
-from gpuherd.agent.talk import MAX_HUB_FRAME_BYTES, NeedsPerson, Talk
+from gpuherd.agent.talk import MAX_HUB_FRAME_BYTES, PING_SECONDS, NeedsPerson, Talk
 from gpuherd.agent.tls import tls_context
-from gpuherd.agent.window import ACK_SECONDS
 from gpuherd.model.errors import Failed
 from gpuherd.model.text import clean
 from gpuherd.wire.frames import SUBPROTOCOL
@@ -44,7 +43,6 @@ class Link:
         backoff: Backoff | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         node_time: Callable[[], float] = time.time,
-        ack_seconds: float = ACK_SECONDS,
     ) -> None:
         self._address = address
         self._credentials = credentials
@@ -54,7 +52,6 @@ class Link:
         self._backoff = backoff or Backoff()
         self._monotonic = monotonic
         self._node_time = node_time
-        self._ack_seconds = ack_seconds
         self._said = SaidOnce(log, monotonic)
 
     async def run(self) -> None:
@@ -94,6 +91,8 @@ class Link:
                 compression=None,
                 proxy=None,
                 open_timeout=OPEN_SECONDS,
+                ping_interval=PING_SECONDS,
+                ping_timeout=PING_SECONDS,
                 close_timeout=2.0,
                 max_size=MAX_HUB_FRAME_BYTES,
                 **options,
@@ -108,9 +107,7 @@ class Link:
                     peer=self._address.url,
                     said=self._said,
                     on_interval=self._on_interval,
-                    monotonic=self._monotonic,
                     node_time=self._node_time,
-                    ack_seconds=self._ack_seconds,
                 )
                 await talk.run()
         except InvalidStatus as error:

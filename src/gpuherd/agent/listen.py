@@ -27,7 +27,6 @@ from gpuherd.agent.said import SaidOnce
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.talk import Talk
 from gpuherd.agent.tls import certificate_in, server_tls_context
-from gpuherd.agent.window import ACK_SECONDS
 from gpuherd.model.errors import Failed, Misconfigured, Refused
 from gpuherd.model.reports import Report
 from gpuherd.wire.codec import encode
@@ -74,7 +73,6 @@ class Listener:
         on_interval: Callable[[float], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
         node_time: Callable[[], float] = time.time,
-        ack_seconds: float = ACK_SECONDS,
     ) -> None:
         """Check everything that can be wrong with the settings; ``Misconfigured`` names the key."""
         self._secret = _secret(settings.listen_secret_file)
@@ -86,9 +84,7 @@ class Listener:
         self._outbox = outbox
         self._latest = latest
         self._on_interval = on_interval
-        self._monotonic = monotonic
         self._node_time = node_time
-        self._ack_seconds = ack_seconds
         self._said = SaidOnce(log, monotonic)
         self._talking: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
@@ -175,9 +171,7 @@ class Listener:
             peer=peer,
             said=self._said,
             on_interval=self._on_interval,
-            monotonic=self._monotonic,
             node_time=self._node_time,
-            ack_seconds=self._ack_seconds,
         )
         before, self._talking = self._talking, asyncio.create_task(self._talk(talk))
         talking = self._talking

@@ -1,7 +1,8 @@
 """What the hub has not confirmed yet: older runs on disk, then the current run, on disk and in memory.
 
-While the hub listens, frames wait for their ack in memory. When it does not, they go to disk at once, so that not
-even kill -9 loses them. If the disk does not take them they stay in memory, bounded, and that is said once.
+While the hub listens, frames wait for their ack in memory. When it does not, or listens and confirms nothing, they go
+to disk at once, so that not even kill -9 loses them. If the disk does not take them they stay in memory, bounded, and
+that is said once.
 """
 
 from __future__ import annotations
@@ -9,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from gpuherd.agent.numbering import Entry, FrameKind
+from gpuherd.agent.numbering import Entry
+from gpuherd.agent.shelf import Shelf, context_before
 from gpuherd.agent.spool import DiskRun, RunFacts, Spool
 
-__all__ = ["CurrentRun", "OlderRun", "Outbox", "Run", "context_before"]
+__all__ = ["CurrentRun", "OlderRun", "Outbox", "Run"]
 
 log = logging.getLogger(__name__)
 
@@ -27,18 +28,11 @@ SPILL_BYTES = 1024 * 1024
 """Frames waiting for their ack take at most this much memory, then they go to disk as well."""
 MEMORY_BYTES = 8 * 1024 * 1024
 """The bound when there is no disk to go to."""
+TAIL_BYTES = 128 * 1024
+"""The newest frames are sent from memory even when they are on disk: reading them back would cut up the file."""
+UNCONFIRMED_SECONDS = 20.0
+"""After so long without an ack frames go to disk though the hub listens: it may not be able to save for hours."""
 DISK_RETRY_SECONDS = 60.0
-
-
-def context_before(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The facts and table frames in force after ``entries``: what is needed to understand the next frame."""
-    facts = table = None
-    for entry in entries:
-        if entry.kind is FrameKind.FACTS:
-            facts, table = entry, None  # a table belongs to the facts before it
-        elif entry.kind is FrameKind.TABLE:
-            table = entry
-    return tuple(entry for entry in (facts, table) if entry is not None)
 
 
 class Run(Protocol):
@@ -106,10 +100,10 @@ class CurrentRun:
         self._spool = spool
         self._disk = spool.new_run(facts)
         self._monotonic = monotonic
-        self._memory: deque[Entry] = deque()
-        self._memory_bytes = 0
-        self._context: tuple[Entry, ...] = ()  # in force before the first frame in memory
+        self._memory = Shelf()  # what is not on disk
+        self._tail = Shelf()  # the newest frames while the hub listens, wherever else they are
         self._is_away = True
+        self._waiting_since = monotonic()
         self._disk_retry_at = float("-inf")
         self._disk_trouble: str | None = None
 
@@ -121,15 +115,28 @@ class CurrentRun:
     @property
     def memory_bytes(self) -> int:
         """Memory taken by waiting frames."""
-        return self._memory_bytes
+        return self._memory.size_bytes
 
     def put(self, entries: Iterable[Entry]) -> None:
         """Add the frames of one reading."""
+        now = self._monotonic()
+        if not self._memory.entries:
+            self._waiting_since = now
         for entry in entries:
-            self._memory.append(entry)
-            self._memory_bytes += len(entry.message)
+            self._memory.put(entry)
             self.next_seq = entry.seq + 1
-        if self._is_away or not self._disk.is_empty or self._memory_bytes > SPILL_BYTES:
+            self._tail.put(entry)
+        if self._is_away:
+            self._tail.forget(self.next_seq)
+        while self._tail.size_bytes > TAIL_BYTES:
+            self._tail.take_oldest()
+        is_unconfirmed = now - self._waiting_since >= UNCONFIRMED_SECONDS
+        if (
+            self._is_away
+            or is_unconfirmed
+            or not self._disk.is_empty
+            or self._memory.size_bytes > SPILL_BYTES
+        ):
             self.spill()
         self.changed.set()
 
@@ -137,6 +144,7 @@ class CurrentRun:
         """Say whether the hub listens; when it does not, everything goes to disk."""
         self._is_away = is_away
         if is_away:
+            self._tail.forget(self.next_seq)
             self.spill()
 
     def set_interval(self, interval_seconds: float) -> None:
@@ -145,36 +153,37 @@ class CurrentRun:
 
     def batch(self, after_seq: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
         """Some frames after ``after_seq``, and the facts and table in force before the first of them."""
+        if self._tail.reaches(after_seq + 1):
+            return self._tail.batch(after_seq)
         entries, earlier = self._disk.batch(after_seq)
         if entries:
             return entries, context_before(earlier)
-        earlier = (*self._context, *(entry for entry in self._memory if entry.seq <= after_seq))
-        entries = tuple(entry for entry in self._memory if entry.seq > after_seq)
-        return entries, context_before(earlier)
+        return self._memory.batch(after_seq)
 
     def ack(self, seq: int) -> None:
         """The hub has everything up to ``seq``."""
+        if seq > self.acked_seq:
+            self._waiting_since = self._monotonic()
         self.acked_seq = max(self.acked_seq, min(seq, self.next_seq - 1))
         self._disk.forget(self.acked_seq)
-        while self._memory and self._memory[0].seq <= self.acked_seq:
-            self._take_oldest()
+        self._memory.forget(self.acked_seq)
+        self._tail.forget(self.acked_seq)
         self.changed.set()
 
     def spill(self) -> None:
         """Move what is in memory to disk; where that fails keep it, within the bound."""
-        if self._memory and self._spool.max_bytes and self._monotonic() >= self._disk_retry_at:
+        if self._memory.entries and self._spool.max_bytes and self._monotonic() >= self._disk_retry_at:
             try:
-                self._disk.append(list(self._memory), self._context)
+                self._disk.append(list(self._memory.entries), self._memory.context)
             except OSError as error:
                 self._disk_failed(error)
             else:
                 self._disk_works()
-                while self._memory:
-                    self._take_oldest()
+                self._memory.forget(self.next_seq)
                 self._say_dropped(self._spool.make_room(self._disk), "the spool is full")
         lost = 0
-        while self._memory_bytes > MEMORY_BYTES:
-            self._take_oldest()
+        while self._memory.size_bytes > MEMORY_BYTES:
+            self._memory.take_oldest()
             lost += 1
         if lost:
             self._disk.count_dropped(lost)
@@ -195,13 +204,6 @@ class CurrentRun:
     def unload(self) -> None:
         """Let go of what was read for sending."""
         self._disk.unload()
-
-    def _take_oldest(self) -> Entry:
-        entry = self._memory.popleft()
-        self._memory_bytes -= len(entry.message)
-        if entry.kind is not FrameKind.SAMPLE:
-            self._context = context_before((*self._context, entry))
-        return entry
 
     def _disk_failed(self, error: OSError) -> None:
         self._disk_retry_at = self._monotonic() + DISK_RETRY_SECONDS

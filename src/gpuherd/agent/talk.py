@@ -10,7 +10,6 @@ from typing import Protocol
 
 from gpuherd.agent.outbox import CurrentRun, Outbox, Run
 from gpuherd.agent.said import SaidOnce
-from gpuherd.agent.window import ACK_SECONDS, Window
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.text import clean
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
@@ -50,18 +49,14 @@ class Talk:
         peer: str,
         said: SaidOnce,
         on_interval: Callable[[float], None] = lambda _: None,
-        monotonic: Callable[[], float] = time.monotonic,
         node_time: Callable[[], float] = time.time,
-        ack_seconds: float = ACK_SECONDS,
     ) -> None:
         self._line = line
         self._outbox = outbox
         self._peer = peer
         self._said = said
         self._on_interval = on_interval
-        self._monotonic = monotonic
         self._node_time = node_time
-        self._ack_seconds = ack_seconds
         self._decoder = hub_decoder()
         self._run: Run | None = None
         self._welcome: asyncio.Future[Welcome] | None = None
@@ -154,16 +149,19 @@ class Talk:
         return min(resume_after_seq, run.next_seq - 1)
 
     async def _send_run(self, run: Run, cursor: int) -> None:
-        """Send a run's frames in order; an older run is done when all of it is confirmed."""
-        window = Window(run, self._monotonic, self._ack_seconds)
+        """Send a run's frames in order; an older run is done when all of it is confirmed.
+
+        What is live never waits for an ack: a hub that cannot save shows it all the same, and it stays in the outbox.
+        Whether the hub is there at all is for the connection's pings to find out.
+        """
         has_begun = False
         while True:
             run.changed.clear()
             entries, context = run.batch(cursor)
             if not entries:
-                if not isinstance(run, CurrentRun) and window.is_empty():
+                if not isinstance(run, CurrentRun) and run.acked_seq >= run.next_seq - 1:
                     return
-                await window.wait_for_change()
+                await run.changed.wait()
                 continue
             if not has_begun or entries[0].seq != cursor + 1:
                 # At the beginning, and after a gap: what the next frame is about.
@@ -171,8 +169,9 @@ class Talk:
                     await self._line.send(entry.message)
                 has_begun = True
             for entry in entries:
-                while window.is_full():
-                    await window.wait_for_change()
                 await self._line.send(entry.message)
-                window.sent(entry.seq, len(entry.message))
                 cursor = entry.seq
+            if not isinstance(run, CurrentRun):
+                while run.acked_seq < cursor:
+                    run.changed.clear()
+                    await run.changed.wait()

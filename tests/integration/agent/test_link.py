@@ -147,12 +147,14 @@ def test_unacknowledged_frames_are_sent_again(spec: ProbeSpec, state_dir: Path) 
         async with TestHub() as hub:
             hub.acknowledges = False
             async with running(spec, hub, state_dir) as agent:
-                agent.link._ack_seconds = 0.5
-                await until(lambda: len(hub.hellos) >= 2, "the agent gives up on a hub that confirms nothing")
+                await until(lambda: len(hub.arrived) >= 8, "frames that nobody confirms")
                 boot_id = run_id(agent)
+                assert agent.outbox.current.acked_seq == -1
                 hub.acknowledges = True
+                hub.cut()
+                await until(lambda: len(hub.hellos) == 2, "a second hello")
                 await until(lambda: hub.acked.get(boot_id, -1) >= hub.hellos[-1].live_from_seq, "acks")
-                assert [frame.seq for _, frame in hub.arrived].count(3) >= 2, "repeated"
+                assert [frame.seq for _, frame in hub.arrived].count(3) == 2, "repeated"
                 assert hub.missing(boot_id) == []
 
     asyncio.run(main())
@@ -386,10 +388,25 @@ def test_nothing_is_left_running(spec: ProbeSpec, state_dir: Path) -> None:
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
-def test_a_hub_that_cannot_save_still_gets_what_is_live(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_hub_that_is_there_but_dead_is_dialled_again(
+    spec: ProbeSpec, state_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuherd.agent.window.WINDOW_FRAMES", 10)
+    """Its machine keeps the connection, nobody reads it: no pong, so no link."""
+    monkeypatch.setattr("gpuherd.agent.link.PING_SECONDS", 0.2)
+
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+            await until(lambda: len(hub.samples()) >= 2, "samples")
+            (frozen,) = hub.connections
+            frozen.transport.pause_reading()
+            await until(lambda: len(hub.hellos) == 2, "another connection")
+            await until(lambda: hub.acked[run_id(agent)] >= hub.hellos[-1].live_from_seq, "live again")
+            assert hub.missing(run_id(agent)) == []
+
+    asyncio.run(main())
+
+
+def test_what_the_hub_has_but_cannot_save_is_kept_and_not_repeated(tmp_path: Path) -> None:
     facts = RunFacts(boot_id="run", layout=LAYOUT, interval_seconds=1.0)
     outbox = Outbox(tmp_path / "spool", 2**20, facts)
 
@@ -404,18 +421,23 @@ def test_a_hub_that_cannot_save_still_gets_what_is_live(
             address = HubAddress.parse(hub.url)
             credentials = Credentials(address, credential_file=tmp_path / "credential")
             backoff = Backoff(first_seconds=0.01, longest_seconds=0.05)
-            link = Link(address, credentials, outbox, backoff=backoff, ack_seconds=0.1)
+            link = Link(address, credentials, outbox, backoff=backoff)
             task = asyncio.create_task(link.run())
             try:
-                for seq in range(35):  # more than three windows
+                for seq in range(35):
                     put(seq)
                 await until(lambda: 34 in hub.kept.get("run", ()), "the newest frame")
                 assert outbox.current.acked_seq == -1
+                hub.cut()
+                await until(lambda: len(hub.hellos) == 2, "a second hello")
+                put(35)
+                await until(lambda: 35 in hub.kept["run"], "a live frame")
+                assert [frame.seq for _, frame in hub.arrived] == list(range(36))
                 hub.tells_received, hub.acknowledges = False, True
                 hub.cut()  # a new hub that has nothing: all that was not acknowledged comes again
                 hub.arrived.clear()
-                await until(lambda: outbox.current.acked_seq == 34, "every ack")
-                assert sorted({frame.seq for _, frame in hub.arrived}) == list(range(35))
+                await until(lambda: outbox.current.acked_seq == 35, "every ack")
+                assert sorted({frame.seq for _, frame in hub.arrived}) == list(range(36))
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

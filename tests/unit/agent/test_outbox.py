@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gpuherd.agent.numbering import Entry, FrameKind
-from gpuherd.agent.outbox import MEMORY_BYTES, Outbox, Run, context_before
+from gpuherd.agent.outbox import MEMORY_BYTES, TAIL_BYTES, UNCONFIRMED_SECONDS, Outbox, Run
+from gpuherd.agent.shelf import context_before
 from gpuherd.agent.spool import RunFacts
 from gpuherd.wire.matrix import LAYOUT
 
@@ -182,6 +183,31 @@ def test_a_disk_that_comes_back_is_used_again(tmp_path: Path, caplog: pytest.Log
     outbox.current.put(made[11:12])
     assert outbox.current.memory_bytes == 0
     assert list(all_after(outbox.current, -1)) == made[:12]
+
+
+def test_what_a_listening_hub_does_not_confirm_goes_to_disk_after_a_while(tmp_path: Path) -> None:
+    now = [0.0]
+    outbox = Outbox(tmp_path, 10**6, FACTS, monotonic=lambda: now[0])
+    outbox.set_away(False)
+    made = run_entries(400, size=1000)
+    for one in made[:10]:
+        outbox.current.put([one])
+    outbox.current.ack(4)
+    now[0] = UNCONFIRMED_SECONDS - 1
+    outbox.current.put(made[10:11])
+    assert list(tmp_path.iterdir()) == []
+    now[0] = UNCONFIRMED_SECONDS
+    outbox.current.put(made[11:12])
+    assert outbox.current.memory_bytes == 0
+    assert TAIL_BYTES < 400 * 1000
+    for cursor, one in enumerate(made[12:], 11):
+        outbox.current.put([one])
+        assert outbox.current.batch(cursor)[0] == (one,)
+    assert len(list(tmp_path.glob("*/*.seg"))) < 5, "one file is filled, though each frame is sent at once"
+    assert list(all_after(outbox.current, 4)) == made[5:]
+    outbox.current.ack(399)
+    outbox.current.put([entry(400)])
+    assert outbox.current.memory_bytes > 0, "all is well again"
 
 
 class OutboxMachine(RuleBasedStateMachine):
