@@ -8,7 +8,7 @@ import pytest
 
 from gpuherd.collect.node import NodeCollector
 from gpuherd.collect.nvidia_smi import NvidiaSmiCollector
-from gpuherd.collect.nvidia_smi.query import FIELDS
+from gpuherd.collect.nvidia_smi.row import FIELDS
 from gpuherd.collect.reading import CollectorFailed, CollectorUnavailable, GpuReading
 
 KNOWN = "\\n".join(f'"{name}"' for names in FIELDS[:14] for name in names)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from gpuherd.collect.host import HostCollector
-from gpuherd.collect.nvidia_smi.query import FIELDS
+from gpuherd.collect.nvidia_smi.row import FIELDS
 from gpuherd.collect.processes import CommandLines
 from gpuherd.collect.remote import node_script
 from gpuherd.collect.rocm_smi.collector import OPTIONS

@@ -12,15 +12,8 @@ import pytest
 from gpuherd.collect.commands import CommandFailed
 from gpuherd.collect.nvidia_smi import NvidiaSmiCollector
 from gpuherd.collect.nvidia_smi.log import ListedSlice, parse_listing, parse_log
-from gpuherd.collect.nvidia_smi.query import (
-    FIELDS,
-    Row,
-    parse_apps,
-    parse_help,
-    parse_rows,
-    row_device,
-    supported_fields,
-)
+from gpuherd.collect.nvidia_smi.query import Columns, parse_apps, parse_help, supported_fields
+from gpuherd.collect.nvidia_smi.row import FIELDS, Row, row_device, words_device
 from gpuherd.collect.nvidia_smi.words import _FAILURES, fault_of, is_failure, number_of, text_of
 from gpuherd.collect.reading import CollectorFailed, CollectorUnavailable
 from gpuherd.model.errors import Failed, Unavailable
@@ -70,7 +63,7 @@ def test_every_field_is_known_to_recorded_help(capture: Path) -> None:
 def test_recorded_query(capture: Path, phase: str) -> None:
     (row,) = rows_with_header(section(capture, f"{phase} :: query-gpu (csv"))
     facts, sample, problems = row_device(row)
-    assert problems == []
+    assert not problems
     assert facts.uuid.startswith("GPU-")
     assert facts.name.startswith("NVIDIA ")
     assert facts.memory_basis == "framebuffer"
@@ -107,7 +100,7 @@ def test_recorded_mig_names_and_processes() -> None:
 def test_recorded_csv_with_values_missing() -> None:
     (row,) = rows_with_header((FIXTURES / "microsoft__VirtualClient" / "query-gpu-1xT4-NA.csv").read_bytes())
     facts, sample, problems = row_device(row)
-    assert problems == []
+    assert not problems
     assert (facts.name, facts.memory_total_bytes) == ("Tesla T4", 15360 * MIB)
     assert (sample.utilization_gpu, sample.utilization_memory) == (0.02, 0.03)
     assert (sample.performance_state, sample.clock_sm_hertz) == (8, 300e6)
@@ -186,6 +179,8 @@ def test_words() -> None:
     assert number_of("0xzz") is None
     assert number_of("abc") is None
     assert number_of(None) is None
+    assert number_of("1e999") is None
+    assert number_of("12 %") == 12
     assert text_of("Tesla T4") == "Tesla T4"
     assert is_failure("[Unknown Error]")
     assert is_failure("ERR!")
@@ -207,7 +202,7 @@ def test_zero_is_a_value_and_sentinels_are_none() -> None:
     )
     assert sample.temperature_celsius is None
     assert sample.clock_sm_hertz is None
-    assert problems == []
+    assert not problems
 
 
 @pytest.mark.parametrize(
@@ -233,7 +228,34 @@ def test_a_gpu_that_answers_nothing_is_faulty() -> None:
 
 def test_rows_and_warnings() -> None:
     content = b"0, GPU-0\nWARNING: infoROM is corrupted at gpu 0000:3B:00.0\n1, GPU-1\n\nx, y, z\n"
-    assert [row["uuid"] for row in parse_rows(content, ["index", "uuid"])] == ["GPU-0", "GPU-1"]
+    columns = Columns(["index", "uuid"])
+    assert [columns.named(words) for words in columns.rows(content)] == [
+        {"index": "0", "uuid": "GPU-0"},
+        {"index": "1", "uuid": "GPU-1"},
+    ]
+
+
+def test_columns_of_any_order_and_names() -> None:
+    columns = Columns(["index", "clocks.sm", "name", "uuid"])
+    (words,) = columns.rows(b"2,1410 ,A100,GPU-2\n3, 1, 2, GPU-3, 4\n")
+    assert columns.named(words) == {"index": "2", "clocks.sm": "1410", "name": "A100", "uuid": "GPU-2"}
+    facts, sample = words_device(words)
+    assert (facts.index, facts.uuid, facts.name, sample.clock_sm_hertz) == (2, "GPU-2", "A100", 1410e6)
+    assert (sample.power_watts, facts.memory_basis) == (None, "framebuffer_with_reserved")
+
+
+def test_the_same_words_are_the_same_facts_and_others_are_not() -> None:
+    row = {**ROW, "memory.used": "1"}
+    facts, sample, _ = row_device(row)
+    again, other, _ = row_device({**row, "memory.used": "2", "utilization.gpu": "50"})
+    assert again is facts
+    assert (sample.memory_used_bytes, other.memory_used_bytes, other.utilization_gpu) == (MIB, 2 * MIB, 0.5)
+    assert row_device({**row, "memory.total": "16384"})[0].memory_total_bytes == 16384 * MIB
+
+
+def test_what_a_node_makes_us_remember_stays_small() -> None:
+    columns = Columns(["index", "name"])
+    assert columns.rows(b"0, " + b"x" * 4096 + b"\n1, T4\n") == columns.rows(b"1, T4\n")
 
 
 def test_apps_with_commas_and_rubbish() -> None:

@@ -12,13 +12,18 @@ from gpuherd.collect.meminfo import HostMemory, host_memory
 from gpuherd.collect.nvidia_smi.log import parse_gpu_uuids, parse_listing, parse_log
 from gpuherd.collect.nvidia_smi.query import (
     APP_FIELDS,
-    FIELDS,
     App,
+    Columns,
     parse_apps,
     parse_help,
-    parse_rows,
-    row_device,
     supported_fields,
+)
+from gpuherd.collect.nvidia_smi.row import (
+    DRIVER_VERSION,
+    FIELDS,
+    hints_at_failure,
+    problems_of,
+    words_device,
 )
 from gpuherd.collect.nvidia_smi.words import label_of
 from gpuherd.collect.reading import (
@@ -38,6 +43,7 @@ __all__ = ["NvidiaSmiCollector"]
 
 PROGRAM = "nvidia-smi"
 FORMAT = "--format=csv,noheader,nounits"
+APPS_QUESTION = f"--query-compute-apps={','.join(APP_FIELDS)}"
 
 _BAD_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
@@ -84,6 +90,8 @@ class NvidiaSmiCollector:
         self._deadline_seconds = deadline_seconds
         self._host_memory = host_memory
         self._fields: list[str] = []
+        self._columns = Columns(())
+        self._gpus_question = ""
         self._skipped: frozenset[int] = frozenset()
         self._facts: tuple[DeviceFacts, ...] = ()
         self._cuda_version: str | None = None
@@ -98,7 +106,7 @@ class NvidiaSmiCollector:
             ) from error
         except Failed:
             known = frozenset()
-        self._fields = supported_fields(known)
+        self._choose(supported_fields(known))
         try:
             self.read()
         except (CollectorFailed, CommandFailed) as error:
@@ -141,22 +149,26 @@ class NvidiaSmiCollector:
         return self._runner.run([PROGRAM, *arguments], self._deadline_seconds)
 
     def _query(self, *only: str) -> GpuReading:
-        rows = parse_rows(self._query_gpus(*only), self._fields)
+        answer = self._query_gpus(*only)
+        columns = self._columns
+        rows = columns.rows(answer)
         if not rows:
             raise CollectorFailed("driver_failed", "nvidia-smi --query-gpu printed nothing that can be read")
+        may_have_failed = hints_at_failure(answer)
         devices: list[DeviceFacts] = []
         samples: list[DeviceSample] = []
         problems: list[Problem] = []
-        for row in rows:
-            facts, sample, found = row_device(row)
+        for words in rows:
+            facts, sample = words_device(words)
             if facts.index in self._skipped:
                 continue
             devices.append(facts)
             samples.append(sample)
-            problems += found
+            if may_have_failed:
+                problems += problems_of(facts, columns.named(words))
         uses: list[SeenUse] = []
         try:
-            apps = parse_apps(self._run(f"--query-compute-apps={','.join(APP_FIELDS)}", FORMAT, *only))
+            apps = parse_apps(self._run(APPS_QUESTION, FORMAT, *only))
             uses = _uses(apps, devices)
         except CommandFailed as error:
             problems.append(Problem(code="processes_failed", message=str(error)))
@@ -165,20 +177,24 @@ class NvidiaSmiCollector:
             samples=tuple(samples),
             uses=tuple(uses),
             problems=tuple(problems),
-            driver_version=label_of(rows[0].get("driver_version")),
+            driver_version=label_of(rows[0][DRIVER_VERSION]),
             cuda_version=self._cuda_version,
         )
+
+    def _choose(self, fields: list[str]) -> None:
+        self._fields, self._columns = fields, Columns(fields)
+        self._gpus_question = f"--query-gpu={','.join(fields)}"
 
     def _query_gpus(self, *only: str) -> bytes:
         """Ask for all fields; one that this nvidia-smi does not know after all is replaced or dropped."""
         for _ in range(2 * len(FIELDS)):
             try:
-                return self._run(f"--query-gpu={','.join(self._fields)}", FORMAT, *only)
+                return self._run(self._gpus_question, FORMAT, *only)
             except CommandFailed as error:
                 bad = _BAD_FIELD.search((error.output + error.complaint).decode(errors="replace"))
                 if bad is None or bad[1] not in self._fields:
                     raise
-                self._fields = _without(self._fields, bad[1])
+                self._choose(_without(self._fields, bad[1]))
         raise CollectorFailed("driver_failed", "nvidia-smi knows none of the fields that it should")
 
     def _after_failure(self, error: CommandFailed) -> GpuReading:

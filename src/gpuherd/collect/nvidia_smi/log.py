@@ -10,7 +10,8 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from msgspec import Struct
 
-from gpuherd.collect.nvidia_smi.query import Row, bounded, row_device
+from gpuherd.collect.nvidia_smi.row import Row, row_device
+from gpuherd.collect.nvidia_smi.values import bounded, bytes_of, index_of
 from gpuherd.collect.nvidia_smi.words import label_of, number_of, text_of
 from gpuherd.collect.reading import GpuReading, SeenUse
 from gpuherd.model.devices import DeviceFacts, DeviceSample
@@ -20,7 +21,7 @@ from gpuherd.model.text import clean
 
 __all__ = ["ListedSlice", "parse_gpu_uuids", "parse_listing", "parse_log"]
 
-_MIB = 2**20
+MAX_WORD_LENGTH = 128
 _PATHS: dict[str, tuple[str, ...]] = {
     "uuid": ("uuid",),
     "name": ("product_name",),
@@ -143,7 +144,7 @@ def _row(gpu: Element, index: int) -> Row:
     for field, paths in _PATHS.items():
         word = next((found for path in paths if (found := gpu.findtext(path)) is not None), None)
         if word is not None:
-            row[field] = word
+            row[field] = word[:MAX_WORD_LENGTH]
     reasons = gpu.find("clocks_event_reasons")
     if reasons is None:
         reasons = gpu.find("clocks_throttle_reasons")
@@ -158,12 +159,11 @@ def _row(gpu: Element, index: int) -> Row:
 
 
 def _memory(element: Element, path: str) -> int | None:
-    number = bounded(number_of(element.findtext(path)), 0, 2**33)
-    return None if number is None else int(number * _MIB)
+    return bytes_of((element.findtext(path) or "")[:MAX_WORD_LENGTH])
 
 
 def _slice_facts(element: Element, parent: DeviceFacts, listing: list[ListedSlice]) -> DeviceFacts:
-    index = int(bounded(number_of(element.findtext("index")), 0, 4096) or 0)
+    index = index_of(element.findtext("index"))
     listed = next((part for part in listing if (part.gpu_uuid, part.index) == (parent.uuid, index)), None)
     instance = element.findtext("gpu_instance_id"), element.findtext("compute_instance_id")
     return DeviceFacts(

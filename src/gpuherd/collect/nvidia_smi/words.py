@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import NamedTuple
 
 from gpuherd.model.text import clean
@@ -79,6 +80,13 @@ def number_of(word: str | None) -> float | None:
     if word is None:
         return None
     text = word
+    if word[:1] in _DIGITS:
+        try:
+            number = float(word)
+        except ValueError:
+            pass  # a unit behind it, or a mask
+        else:
+            return number if isfinite(number) else None
     if word[:1] not in _DIGITS or word[1:2] in ("x", "X"):
         told = text_of(word)
         if told is None:

@@ -33,6 +33,7 @@ class RoundRunner:
         self._blocks: dict[str, Block] = {}
         self._remembered: dict[str, Block] = {}
         self._fields: list[str] = []
+        self._in_same_order = ""
         self.tools: frozenset[str] = frozenset()
         """The tools that the node has."""
 
@@ -49,6 +50,7 @@ class RoundRunner:
         if "nvidia.fields" in round_.blocks:
             text = round_.blocks["nvidia.fields"].content.decode(errors="replace")
             self._fields = [field.strip() for field in text.split(",")]
+            self._in_same_order = ",".join(self._fields)
 
     def run(self, arguments: Sequence[str], deadline_seconds: float) -> bytes:
         """See ``Runner.run``. The deadline was kept on the node."""
@@ -89,24 +91,24 @@ class RoundRunner:
         if what != "--query-gpu":
             raise Failed(f"nvidia-smi {what} is not among what a node without an agent is asked for")
         if chosen is None:
-            return self._in_order(self._content("nvidia-smi", "nvidia.gpus"), fields.split(","))
+            return self._in_order(self._content("nvidia-smi", "nvidia.gpus"), fields)
         rows = self._content("nvidia-smi", "nvidia.some")
         found = {self._uuid(line): line for line in rows.splitlines()}
         if any(uuid not in found for uuid in chosen):
             lost = self._blocks.get("nvidia.gpus")
             raise CommandFailed("nvidia-smi", 15, b"" if lost is None else lost.content, b"")
-        return self._in_order(b"\n".join(found[uuid] for uuid in chosen), fields.split(","))
+        return self._in_order(b"\n".join(found[uuid] for uuid in chosen), fields)
 
     def _uuid(self, line: bytes) -> str:
         words = line.decode(errors="replace").split(",")
         place = self._fields.index("uuid") if "uuid" in self._fields else len(words)
         return words[place].strip() if len(words) > place else ""
 
-    def _in_order(self, content: bytes, fields: list[str]) -> bytes:
+    def _in_order(self, content: bytes, fields: str) -> bytes:
         """Give the columns that were asked for: a script that is installed on the node may ask for others."""
-        if fields == self._fields:
+        if fields == self._in_same_order:
             return content
-        places = [self._fields.index(field) if field in self._fields else None for field in fields]
+        places = [self._fields.index(field) if field in self._fields else None for field in fields.split(",")]
         lines = []
         for line in content.split(b"\n"):
             words = line.split(b",")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from gpuherd.collect.host_text import (
@@ -19,7 +20,7 @@ from gpuherd.collect.host_text import (
 from gpuherd.collect.meminfo import meminfo_bytes
 from gpuherd.model.hosts import Address, Disk, HostFacts, HostSample
 from gpuherd.model.text import clean
-from gpuherd.wire.blocks import Round
+from gpuherd.wire.blocks import Block, Round
 
 __all__ = ["Machine", "RemoteHost", "parse_addresses", "parse_df"]
 
@@ -108,6 +109,13 @@ class RemoteHost:
         blocks = round_.blocks
         if "host" in blocks:
             self._take_sample(blocks["host"].content)
+        if self._facts is not None and not any(name.startswith("facts.") for name in blocks):
+            return
+        self._take_facts(blocks)
+        facts = self._make_facts()
+        self._facts = self._facts if facts == self._facts else facts
+
+    def _take_facts(self, blocks: Mapping[str, Block]) -> None:
         if "facts.static" in blocks:
             self.machine = parse_machine(blocks["facts.static"].content)
         if "facts.os" in blocks:
@@ -125,9 +133,6 @@ class RemoteHost:
             self._take_disks(blocks["facts.mounts"].content, blocks["facts.df"].content)
         if "facts.time" in blocks:
             self._take_time(blocks["facts.time"].content)
-        if self._facts is None or any(name.startswith("facts.") for name in blocks):
-            facts = self._make_facts()
-            self._facts = self._facts if facts == self._facts else facts
 
     def now(self) -> float | None:
         """Say what the node's clock showed in this round; ``None`` if it did not tell."""
