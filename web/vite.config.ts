@@ -1,8 +1,43 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
+import type { HtmlTagDescriptor, Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
+const link = (rel: string, href: string): HtmlTagDescriptor => ({
+  tag: "link",
+  attrs: { rel, href: `./${href}` },
+  injectTo: "head",
+});
+
+/** Names in index.html what start.ts loads next, so that the browser fetches all of it at once. */
+function announceMain(): Plugin {
+  return {
+    name: "announce-main",
+    transformIndexHtml: {
+      order: "post",
+      handler(_, { bundle }) {
+        const chunks = Object.values(bundle ?? {}).filter((file) => file.type === "chunk");
+        const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]));
+        const wanted = new Set(
+          chunks.filter(({ facadeModuleId }) => facadeModuleId?.endsWith("/src/main.ts")),
+        );
+        // A set also gives what is added while it is walked.
+        for (const chunk of wanted)
+          for (const name of chunk.imports) {
+            const imported = byName.get(name);
+            if (imported && !imported.isEntry) wanted.add(imported);
+          }
+        const styles = [...wanted].flatMap((chunk) => [...(chunk.viteMetadata?.importedCss ?? [])]);
+        return [
+          ...styles.map((href) => link("stylesheet", href)),
+          ...[...wanted].map(({ fileName }) => link("modulepreload", fileName)),
+        ];
+      },
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [svelte()],
+  plugins: [svelte(), announceMain()],
   // Every address in the build is relative: the hub writes <base href> for the path it is served under.
   base: "./",
   build: {

@@ -32,7 +32,10 @@ def _loaded_at_start() -> set[Path]:
             continue
         found.add(path)
         if path.suffix == ".js":
-            imports = re.findall(r'(?:from|import)\s*"\./([^"]+)"', path.read_text())
+            # Workers are named by an address instead.
+            imports = re.findall(
+                r'(?:(?:from|import)\s*["`]\./|new URL\(["`])([\w.-]+\.js)["`]', path.read_text()
+            )
             waiting += [path.parent / name for name in imports]
     return found
 

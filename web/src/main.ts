@@ -2,7 +2,10 @@ import "./tokens.css";
 import "./base.css";
 import { mount } from "svelte";
 import App from "./App.svelte";
+import type { StreamLink } from "./lib/stream-link";
 
-const target = document.getElementById("app");
-if (!target) throw new Error("index.html has no element with the id app");
-mount(App, { target });
+export function show(link: StreamLink): void {
+  const target = document.getElementById("app");
+  if (!target) throw new Error("index.html has no element with the id app");
+  mount(App, { target, props: { link } });
+}

@@ -18,16 +18,32 @@ export class NumberColumns<Name extends string> {
     return value === undefined || Number.isNaN(value) ? null : value;
   }
 
-  /** Write position i of a list to row `rows[i]`, times `unit`: what one of its unit is in ours. */
-  write(name: Name, rows: readonly number[], values: readonly Known[], unit = 1): void {
-    this.#makeRoom(rows.reduce((most, row) => Math.max(most, row), -1));
+  /**
+   * Write position i of a list to row `rows[i]`, times `unit`: what one of its unit is in ours. Positions are those of
+   * the whole list, or from `from` up to `to`.
+   */
+  write(
+    name: Name,
+    rows: ArrayLike<number>,
+    values: ArrayLike<Known>,
+    unit = 1,
+    from = 0,
+    to = rows.length,
+  ): void {
+    let last = -1;
+    for (let i = from; i < to; i += 1) last = Math.max(last, rows[i] as number);
+    this.#makeRoom(last);
     const column = this.#columns.get(name);
     if (!column) return;
-    for (let i = 0; i < rows.length; i += 1) {
-      const row = rows[i];
+    for (let i = from; i < to; i += 1) {
       const value = values[i];
-      if (row !== undefined) column[row] = value == null ? NaN : value * unit;
+      column[rows[i] as number] = value == null ? NaN : value * unit;
     }
+  }
+
+  /** A whole column, for those who walk over all rows; unknown is NaN in it. Good until the next message. */
+  column(name: Name): Float64Array {
+    return this.#columns.get(name) ?? new Float64Array(0);
   }
 
   /** The same numbers, which later writes do not touch. */

@@ -1,7 +1,8 @@
 /** The herd as the stream tells it: a snapshot and then changes, applied in place. */
 import { type Known, NumberColumns } from "./columns";
 import { NodeEntry } from "./node";
-import type { DeviceState, FleetChange, FleetNotice, NodeState, Totals } from "./types";
+import type { HerdChange } from "./messages";
+import type { DeviceState, FleetNotice, NodeState, Totals } from "./types";
 
 const DEVICE_NUMBERS = [
   "since",
@@ -109,7 +110,7 @@ export class Herd {
   }
 
   /** Take one message; `false` if it does not follow the last one and a new snapshot is needed. */
-  apply(change: FleetChange): boolean {
+  apply(change: HerdChange): boolean {
     if (change.after_tick === null) this.#forgetAll();
     else if (change.after_tick !== this.tick) return false;
     this.tick = change.tick;
@@ -135,7 +136,7 @@ export class Herd {
     this.#disksUsed = [];
   }
 
-  #applyInventory({ nodes, removed, after_tick }: FleetChange): void {
+  #applyInventory({ nodes, removed, after_tick }: HerdChange): void {
     for (const row of removed) this.#forgetNode(row);
     for (const inventory of nodes) {
       const before = this.#nodes.get(inventory.row);
@@ -169,7 +170,7 @@ export class Herd {
     delete this.#deviceReasons[row];
   }
 
-  #applyDevices({ devices, device_details: details, device_states: states }: FleetChange): void {
+  #applyDevices({ devices, device_details: details, device_states: states }: HerdChange): void {
     const table = this.#devices;
     table.write("utilization_gpu", devices.row, devices.utilization_gpu);
     table.write("utilization_memory", devices.row, devices.utilization_memory);
@@ -183,13 +184,14 @@ export class Herd {
     table.write("throttle_reasons", details.row, details.throttle_reasons);
     table.write("ecc_uncorrected", details.row, details.ecc_uncorrected);
     table.write("since", states.row, states.since);
-    states.row.forEach((row, i) => {
+    for (let i = 0; i < states.row.length; i += 1) {
+      const row = states.row[i] as number;
       this.#deviceStates[row] = states.state[i] ?? "unknown";
       this.#deviceReasons[row] = states.reason[i] ?? "";
-    });
+    }
   }
 
-  #applyHosts({ hosts, host_states: states }: FleetChange): void {
+  #applyHosts({ hosts, host_states: states }: HerdChange): void {
     const table = this.#hosts;
     table.write("received_at", hosts.row, hosts.received_at);
     table.write("cpu_ratio", hosts.row, hosts.cpu_ratio);
@@ -199,30 +201,21 @@ export class Herd {
     table.write("clock_skew_seconds", states.row, states.clock_skew_seconds);
     table.write("swap_used_bytes", states.row, states.swap_used_bytes);
     table.write("uptime_seconds", states.row, states.uptime_seconds);
-    states.row.forEach((row, i) => {
+    for (let i = 0; i < states.row.length; i += 1) {
+      const row = states.row[i] as number;
       this.#nodeStates[row] = states.state[i] ?? "never";
       this.#nodeReasons[row] = states.reason[i] ?? "";
       this.#disksUsed[row] = states.disks_used_bytes[i] ?? [];
-    });
+    }
   }
 
-  #applyUses(columns: FleetChange["uses"]): void {
-    const places = new Map<number, number[]>();
-    columns.node.forEach((node, i) => {
-      const list = places.get(node);
-      if (list) list.push(i);
-      else places.set(node, [i]);
-    });
-    for (const [node, list] of places) {
-      const table = this.#uses.get(node);
-      if (!table) continue;
-      const positions = list.map((i) => columns.position[i] ?? 0);
-      for (const name of USE_NUMBERS)
-        table.write(
-          name,
-          positions,
-          list.map((i) => columns[name][i] ?? null),
-        );
+  #applyUses(columns: HerdChange["uses"]): void {
+    const { node, position } = columns;
+    // The uses of a node stand side by side.
+    for (let from = 0, to = 0; from < node.length; from = to) {
+      while (to < node.length && node[to] === node[from]) to += 1;
+      const table = this.#uses.get(node[from] as number);
+      if (table) for (const name of USE_NUMBERS) table.write(name, position, columns[name], 1, from, to);
     }
   }
 }

@@ -3,6 +3,7 @@ import { browserClocks } from "./clock";
 import type { Herd } from "./herd";
 import { Pacing } from "./pacing";
 import { type Connection, HerdStream } from "./stream";
+import type { StreamLink } from "./stream-link";
 
 /**
  * What is shown at one moment. The herd changes in place; a new View is what tells the page so. Always read through
@@ -28,16 +29,9 @@ export class LiveHerd {
   readonly #pacing = new Pacing();
   #view = $state.raw<View>()!;
 
-  constructor(url: URL) {
+  constructor(link: StreamLink) {
     this.#stream = new HerdStream({
-      open: (listener) => {
-        const source = new EventSource(url);
-        const take = (event: MessageEvent): void => listener.message(String(event.data));
-        source.addEventListener("snapshot", take);
-        source.addEventListener("change", take);
-        source.onerror = () => listener.closed();
-        return source;
-      },
+      open: (listener) => link.open(listener),
       clocks: browserClocks,
       timers: {
         set: (action, seconds) => window.setTimeout(action, seconds * 1000),

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { change, node } from "./changes.fixture";
+import type { HerdChange } from "./messages";
 import { HerdStream, type Listener } from "./stream";
 import type { FleetChange } from "./types";
 
@@ -47,7 +48,7 @@ class World {
   }
 
   send(message: FleetChange): void {
-    this.opened.at(-1)?.message(JSON.stringify(message));
+    this.opened.at(-1)?.message(message, 0);
   }
 
   get phase(): string {
@@ -147,7 +148,7 @@ describe("HerdStream", () => {
     expect(world.phase).toBe("slept");
     expect(world.stream.age()).toBeGreaterThan(3600);
     // What the old connection still had in its buffers is not listened to.
-    world.opened[0]?.message(JSON.stringify(change({ tick: 2, after_tick: 1, time: 9001 })));
+    world.opened[0]?.message(change({ tick: 2, after_tick: 1, time: 9001 }), 0);
     expect(world.phase).toBe("slept");
     world.pass(1);
     live(4000, 12_602);
@@ -167,17 +168,23 @@ describe("HerdStream", () => {
     expect(world.phase).toBe("live");
   });
 
-  it.each(["", "{", "null", "[]", '{"tick": 2, "after_tick": null}'])(
-    "is not live after the unreadable message %j",
-    (text) => {
-      live();
-      world.opened.at(-1)?.message(text);
-      expect(world.phase).toBe("unreadable");
-      world.pass(1);
-      live(9, 9005);
-      expect(world.phase).toBe("live");
-    },
-  );
+  it("counts the age of a message that had to wait from when it arrived", () => {
+    world.opened.at(-1)?.message(change({ time: 9000, nodes: [node(0)] }), 1.5);
+    expect(world.phase).toBe("live");
+    expect(world.stream.age()).toBe(1.5);
+  });
+
+  it.each<[string, (listener: Listener) => void]>([
+    ["something that is no message", (listener) => listener.unreadable()],
+    ["half a message", (listener) => listener.message({ tick: 2, after_tick: null } as HerdChange, 0)],
+  ])("is not live after %s", (_, send) => {
+    live();
+    send(world.opened.at(-1) as Listener);
+    expect(world.phase).toBe("unreadable");
+    world.pass(1);
+    live(9, 9005);
+    expect(world.phase).toBe("live");
+  });
 
   it("connects at once when woken while waiting", () => {
     for (let i = 0; i < 6; i++) {

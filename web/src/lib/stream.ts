@@ -1,7 +1,7 @@
 /** Keeps a herd up to date from the hub's live stream, and never calls old data live. */
 import { type Clocks, HubClock } from "./clock";
 import { Herd } from "./herd";
-import type { FleetChange } from "./types";
+import type { HerdChange } from "./messages";
 
 /** An open stream. */
 export interface Source {
@@ -9,9 +9,12 @@ export interface Source {
 }
 
 export interface Listener {
-  message: (text: string) => void;
+  /** `waitedSeconds`: how long ago it arrived. */
+  message: (change: HerdChange, waitedSeconds: number) => void;
   /** The stream ended or could not be opened. */
   closed: () => void;
+  /** Something else than a message came; nothing more will. */
+  unreadable: () => void;
 }
 
 export interface Timers {
@@ -116,8 +119,9 @@ export class HerdStream {
     // A closed source may still have events under way; they belong to the past.
     const isCurrent = (): boolean => source === this.#source;
     const source = open({
-      message: (text) => isCurrent() && this.#receive(text),
+      message: (change, waitedSeconds) => isCurrent() && this.#receive(change, waitedSeconds),
       closed: () => isCurrent() && this.#drop("closed"),
+      unreadable: () => isCurrent() && this.#drop("unreadable"),
     });
     this.#source = source;
   }
@@ -142,14 +146,11 @@ export class HerdStream {
     onUpdate();
   }
 
-  #receive(text: string): void {
+  #receive(change: HerdChange, waitedSeconds: number): void {
     const { clocks, onUpdate } = this.#options;
-    let change: FleetChange;
     let applied: boolean;
     const before = { tick: this.herd.tick, time: this.herd.time };
     try {
-      change = JSON.parse(text) as FleetChange;
-      if (typeof change.tick !== "number") throw new TypeError("not a message of the stream");
       applied = this.herd.apply(change);
     } catch {
       // Half applied: nothing of it may be called live before the next snapshot.
@@ -164,7 +165,7 @@ export class HerdStream {
     if (change.after_tick !== null && before.tick !== null && change.tick > before.tick)
       this.#tickSeconds = Math.max(0.1, (change.time - before.time) / (change.tick - before.tick));
     this.#arrivedAt = clocks.monotonic();
-    this.#hubClock.observe(change.time);
+    this.#hubClock.observe(change.time + waitedSeconds);
     this.#lastHubTime = change.time;
     this.#lastWall = clocks.wall();
     this.#judge();

@@ -1,0 +1,56 @@
+/**
+ * Reads the live stream beside the page: taking a message of thousands of devices apart would hold up the page for longer
+ * than showing it does.
+ */
+import { type News, type Order, pack, sharedNow } from "./messages";
+
+/** A page so busy that this many messages wait for it gets a new snapshot instead of all of them. */
+const MOST_WAITING = 5;
+
+let current: { id: number; source: EventSource; waiting: number } | null = null;
+
+const tell = (news: News, buffers: ArrayBuffer[] = []): void => {
+  postMessage(news, { transfer: buffers });
+};
+
+function end(kind: "closed" | "unreadable"): void {
+  if (!current) return;
+  const { id, source } = current;
+  current = null;
+  source.close();
+  tell({ kind, id });
+}
+
+function take(event: MessageEvent): void {
+  if (!current || event.target !== current.source) return;
+  if (current.waiting >= MOST_WAITING) {
+    end("closed");
+    return;
+  }
+  try {
+    const { change, buffers } = pack(String(event.data));
+    tell({ kind: "change", id: current.id, at: sharedNow(), change }, buffers);
+    current.waiting += 1;
+  } catch {
+    end("unreadable");
+  }
+}
+
+addEventListener("message", ({ data: order }: MessageEvent<Order>) => {
+  if (order.kind === "open") {
+    current?.source.close();
+    const source = new EventSource(order.url);
+    current = { id: order.id, source, waiting: 0 };
+    source.addEventListener("snapshot", take);
+    source.addEventListener("change", take);
+    source.onerror = () => {
+      if (current?.source === source) end("closed");
+    };
+  } else if (current?.id === order.id) {
+    if (order.kind === "taken") current.waiting -= 1;
+    else {
+      current.source.close();
+      current = null;
+    }
+  }
+});

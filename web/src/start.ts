@@ -1,0 +1,9 @@
+/**
+ * The first to run, and small: it asks the hub for the herd before the rest of the page is there to show it. What it then
+ * loads is named in index.html already (vite.config.ts), so nothing waits for it.
+ */
+import { StreamLink } from "./lib/stream-link";
+
+const reader = new Worker(new URL("./lib/stream-worker.ts", import.meta.url), { type: "module" });
+const link = new StreamLink(reader, new URL("api/v1/stream", document.baseURI));
+void import("./main").then(({ show }) => show(link));
