@@ -12,7 +12,18 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from gpuherd.wire.codec import agent_decoder, encode
-from gpuherd.wire.frames import SUBPROTOCOL, Ack, FactsFrame, Hello, Notice, SampleFrame, TableFrame, Welcome
+from gpuherd.wire.frames import (
+    PROTOCOL_MINOR,
+    SUBPROTOCOL,
+    Ack,
+    FactsFrame,
+    Hello,
+    Notice,
+    PastFrames,
+    SampleFrame,
+    TableFrame,
+    Welcome,
+)
 
 __all__ = ["TestHub", "until"]
 
@@ -36,7 +47,9 @@ class TestHub:
     def __init__(self, tls: SSLContext | None = None) -> None:
         self.port = 0
         self._tls = tls
+        self.protocol_minor = PROTOCOL_MINOR
         self.hellos: list[Hello] = []
+        self.past_hellos: list[Hello] = []
         self.arrived: list[tuple[str, Numbered]] = []  # (boot id, frame), repetitions included
         self.kept: dict[str, dict[int, Numbered]] = {}
         self.acked: dict[str, int] = {}
@@ -100,7 +113,7 @@ class TestHub:
 
         self.connections.add(connection)
         decoder = agent_decoder()
-        boot_id = ""
+        boot_id = past_id = ""
         try:
             async for message in connection:
                 assert isinstance(message, bytes)
@@ -119,21 +132,37 @@ class TestHub:
                                 if self.tells_received
                                 else -1,
                                 interval_seconds=self.interval_seconds,
+                                protocol_minor=self.protocol_minor,
                             )
                         )
                     )
                     for notice in self.notices:
                         await connection.send(encode(notice))
                     continue
-                self.arrived.append((boot_id, frame))
-                self.kept[boot_id][frame.seq] = frame
+                if isinstance(frame, PastFrames):
+                    assert self.protocol_minor > 0
+                    for past in map(decoder.decode, frame.frames):
+                        if isinstance(past, Hello):
+                            past_id = past.boot_id
+                            self.past_hellos.append(past)
+                        else:
+                            self._keep(past_id, past)
+                    if self.acknowledges and past_id in self.acked:
+                        await connection.send(encode(Ack(seq=self.acked[past_id], boot_id=past_id)))
+                    continue
+                self._keep(boot_id, frame)
                 if self.acknowledges:
-                    self.acked[boot_id] = max(self.acked.get(boot_id, -1), frame.seq)
                     await connection.send(encode(Ack(seq=self.acked[boot_id])))
         except ConnectionClosed:
             pass
         finally:
             self.connections.discard(connection)
+
+    def _keep(self, boot_id: str, frame: Any) -> None:
+        self.arrived.append((boot_id, frame))
+        self.kept.setdefault(boot_id, {})[frame.seq] = frame
+        if self.acknowledges:
+            self.acked[boot_id] = max(self.acked.get(boot_id, -1), frame.seq)
 
     def samples(self, boot_id: str | None = None) -> list[SampleFrame]:
         """All samples kept, by run and number."""

@@ -12,7 +12,7 @@ from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import Address, Disk, HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessSample, ProcessTable, ProcessUse, UseSample
 from gpuherd.model.reports import NodeFacts, Problem, Report, Sample
-from gpuherd.wire.frames import Ack, FactsFrame, Hello, Notice, SampleFrame, TableFrame, Welcome
+from gpuherd.wire.frames import Ack, FactsFrame, Hello, Notice, PastFrames, SampleFrame, TableFrame, Welcome
 from gpuherd.wire.matrix import LAYOUT
 
 __all__ = ["from_agent", "from_hub", "reports", "samples_of"]
@@ -104,6 +104,7 @@ from_agent = st.one_of(
         disks=_matrix,
         problems=st.lists(_problem, max_size=2).map(tuple),
     ),
+    st.builds(PastFrames, frames=st.lists(st.binary(max_size=40), min_size=1, max_size=3).map(tuple)),
 )
 from_hub = st.one_of(
     st.builds(
@@ -113,7 +114,7 @@ from_hub = st.one_of(
         received_seq=st.integers(-1, 2**62),
         interval_seconds=_maybe(st.floats(0, 1e10)),
     ),
-    st.builds(Ack, seq=_seq),
+    st.builds(Ack, seq=_seq, boot_id=_maybe(_identifier)),
     st.builds(Notice, code=_text, message=_text, seq=_maybe(_seq), is_final=st.booleans()),
 )
 

@@ -39,7 +39,7 @@ class Link:
         outbox: Outbox,
         *,
         tls_ca_file: str | None = None,
-        on_interval: Callable[[float], None] = lambda _: None,
+        on_welcome: Callable[[float | None], None] = lambda _: None,
         backoff: Backoff | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         node_time: Callable[[], float] = time.time,
@@ -48,7 +48,7 @@ class Link:
         self._credentials = credentials
         self._outbox = outbox
         self._tls_ca_file = tls_ca_file
-        self._on_interval = on_interval
+        self._on_welcome = on_welcome
         self._backoff = backoff or Backoff()
         self._monotonic = monotonic
         self._node_time = node_time
@@ -106,7 +106,7 @@ class Link:
                     self._outbox,
                     peer=self._address.url,
                     said=self._said,
-                    on_interval=self._on_interval,
+                    on_welcome=self._on_welcome,
                     node_time=self._node_time,
                 )
                 await talk.run()

@@ -70,7 +70,7 @@ class Listener:
         outbox: Outbox,
         *,
         latest: Callable[[], Report | None],
-        on_interval: Callable[[float], None] = lambda _: None,
+        on_welcome: Callable[[float | None], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
         node_time: Callable[[], float] = time.time,
     ) -> None:
@@ -83,7 +83,7 @@ class Listener:
         self._is_exposed = tls is None and not address.is_loopback
         self._outbox = outbox
         self._latest = latest
-        self._on_interval = on_interval
+        self._on_welcome = on_welcome
         self._node_time = node_time
         self._said = SaidOnce(log, monotonic)
         self._talking: asyncio.Task[None] | None = None
@@ -170,7 +170,7 @@ class Listener:
             self._outbox,
             peer=peer,
             said=self._said,
-            on_interval=self._on_interval,
+            on_welcome=self._on_welcome,
             node_time=self._node_time,
         )
         before, self._talking = self._talking, asyncio.create_task(self._talk(talk))

@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 SYNC_SECONDS = 15.0
 SHORTEST_INTERVAL_SECONDS = 0.1
 LONGEST_INTERVAL_SECONDS = 3600.0
+LONGEST_SILENCE_SECONDS = 2.0
+"""If the next tick is further away when a hub begins to listen, a reading is made at once."""
 
 
 class Agent:
@@ -98,7 +100,7 @@ class Agent:
                 credentials,
                 self.outbox,
                 tls_ca_file=settings.tls_ca_file,
-                on_interval=self._set_interval,
+                on_welcome=self._welcomed,
                 backoff=backoff,
                 node_time=self._node_time,
             )
@@ -108,7 +110,7 @@ class Agent:
             settings,
             self.outbox,
             latest=self.latest_report,
-            on_interval=self._set_interval,
+            on_welcome=self._welcomed,
             node_time=self._node_time,
         )
 
@@ -165,6 +167,8 @@ class Agent:
         else:
             self._blind_since = None
             self._known.save(self.watch.devices)
+        if self.outbox.current.next_seq == 0:
+            self._numbering.begin_run()
         self.outbox.current.put(self._numbering.entries(reading))
         self._latest = reading
 
@@ -198,6 +202,13 @@ class Agent:
                     await asyncio.to_thread(os.fsync, descriptor)
                 finally:
                     os.close(descriptor)
+
+    def _welcomed(self, interval_seconds: float | None) -> None:
+        """The hub listens from now on. Frames made before are history to it: soon give it one that is not."""
+        if interval_seconds is not None:
+            self._set_interval(interval_seconds)
+        if self._ticks.left_seconds() > LONGEST_SILENCE_SECONDS:
+            self._pace_changed.set()
 
     def _set_interval(self, interval_seconds: float) -> None:
         bounded = min(max(interval_seconds, SHORTEST_INTERVAL_SECONDS), LONGEST_INTERVAL_SECONDS)

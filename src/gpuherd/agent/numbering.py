@@ -13,7 +13,8 @@ from gpuherd.model.hosts import HostFacts
 from gpuherd.model.processes import ProcessSample, ProcessTable, UseSample
 from gpuherd.model.reports import NodeFacts, Problem, Report, Sample
 from gpuherd.model.text import clip
-from gpuherd.wire.codec import MAX_FRAME_BYTES, encode
+from gpuherd.wire.codec import MAX_FRAME_BYTES as LARGEST_MESSAGE_BYTES
+from gpuherd.wire.codec import encode
 from gpuherd.wire.frames import FactsFrame, SampleFrame, TableFrame
 from gpuherd.wire.reports import sample_from_frame, sample_to_frame
 
@@ -21,6 +22,8 @@ __all__ = ["Entry", "FrameKind", "Numbering"]
 
 SHORT_COMMAND_LENGTH = 80
 MOST_PROBLEMS = 64
+MAX_FRAME_BYTES = LARGEST_MESSAGE_BYTES - 1024
+"""Ours are a little smaller than allowed, so that each fits into a frame of past ones."""
 
 
 class FrameKind(IntEnum):
@@ -40,7 +43,7 @@ class Entry(NamedTuple):
 
 
 class Numbering:
-    """Numbers one run's frames from 0 and its revisions from 1."""
+    """Numbers a run's frames from 0 and its revisions from 1."""
 
     def __init__(self) -> None:
         self.next_seq = 0
@@ -48,21 +51,29 @@ class Numbering:
         self._table: ProcessTable | None = None
         self._facts_revision = 0
         self._table_revision = 0
+        self._has_begun = False
+
+    def begin_run(self) -> None:
+        """Number a new run from 0; its first frames will be the facts and table in force."""
+        self.next_seq = self._facts_revision = self._table_revision = 0
+        self._has_begun = False
 
     def entries(self, reading: Reading) -> list[Entry]:
         """Make the frames of one reading. The first reading of a run must bring facts and table."""
         entries = []
-        facts_changed = reading.facts is not None and reading.facts != self._facts
-        if facts_changed and reading.facts is not None:
-            self._facts = reading.facts
-            self._facts_revision += 1
-            facts = FactsFrame(seq=self._take_seq(), revision=self._facts_revision, facts=reading.facts)
-            entries.append(Entry(facts.seq, FrameKind.FACTS, encode(facts)))
+        facts = self._facts if reading.facts is None else reading.facts
         table = self._table if reading.table is None else reading.table
-        if self._facts is None or table is None:
+        if facts is None or table is None:
             raise ValueError("a run must begin with facts and a process table")
+        facts_changed = not self._has_begun or (facts is not self._facts and facts != self._facts)
+        self._has_begun = True
+        if facts_changed:
+            self._facts = facts
+            self._facts_revision += 1
+            frame = FactsFrame(seq=self._take_seq(), revision=self._facts_revision, facts=facts)
+            entries.append(Entry(frame.seq, FrameKind.FACTS, encode(frame)))
         # The table points into the facts' device list: new facts need the table again.
-        if facts_changed or table != self._table:
+        if facts_changed or (table is not self._table and table != self._table):
             self._table = table
             self._table_revision += 1
             entries.append(self._table_entry(table))

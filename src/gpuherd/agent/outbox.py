@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -33,6 +34,8 @@ TAIL_BYTES = 128 * 1024
 UNCONFIRMED_SECONDS = 20.0
 """After so long without an ack frames go to disk though the hub listens: it may not be able to save for hours."""
 DISK_RETRY_SECONDS = 60.0
+MOST_OLDER_RUNS = 4
+"""With so many waiting no further run is set aside: a hub remembers the numbers of eight runs of a node."""
 
 
 class Run(Protocol):
@@ -61,12 +64,12 @@ class Run(Protocol):
 
 
 class OlderRun:
-    """What an earlier agent left on disk."""
+    """What waits on disk of a run that is over: an earlier agent's, or one that was set aside."""
 
-    def __init__(self, disk: DiskRun) -> None:
+    def __init__(self, disk: DiskRun, acked_seq: int = -1) -> None:
         self.changed = asyncio.Event()
         self.disk = disk
-        self.acked_seq = -1
+        self.acked_seq = acked_seq
 
     @property
     def facts(self) -> RunFacts:
@@ -88,6 +91,12 @@ class OlderRun:
         self.acked_seq = max(self.acked_seq, min(seq, self.disk.last_seq))
         self.disk.forget(self.acked_seq)
         self.changed.set()
+
+    async def wait_acked(self, seq: int) -> None:
+        """Wait until the hub has everything up to ``seq``; for ever if it cannot save."""
+        while self.acked_seq < seq:
+            self.changed.clear()
+            await self.changed.wait()
 
 
 class CurrentRun:
@@ -193,11 +202,16 @@ class CurrentRun:
         """A descriptor of the file that the disk does not have for sure yet; the caller syncs and closes it."""
         return self._disk.unsynced()
 
-    def close(self) -> None:
-        """Leave everything unconfirmed on disk for the next agent."""
+    def hand_over(self) -> DiskRun | None:
+        """Give all that is not confirmed, on disk and whole; none if the disk does not take it."""
         self._disk_retry_at = float("-inf")
         self.spill()
         self._disk.seal()
+        return None if self._memory.entries else self._disk
+
+    def close(self) -> None:
+        """Leave everything unconfirmed on disk for the next agent."""
+        self.hand_over()
         if self._disk.is_empty and not self._disk.facts.dropped_frames:
             self._disk.delete()  # the hub has all of it
 
@@ -229,7 +243,7 @@ class CurrentRun:
 
 
 class Outbox:
-    """Everything that is to be sent: older runs first, then the current one."""
+    """Everything that is to be sent: older runs, oldest first, and the current one."""
 
     def __init__(
         self,
@@ -238,21 +252,45 @@ class Outbox:
         facts: RunFacts,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._monotonic = monotonic
         self._spool = Spool(folder, max_bytes)
         self._spool.recover()
         self.current = CurrentRun(self._spool, facts, monotonic)
         self._older = [OlderRun(disk) for disk in self._spool.older]
 
-    def next_run(self) -> Run:
-        """The run to send now."""
-        return self._older[0] if self._older else self.current
+    def older_run(self) -> OlderRun | None:
+        """The oldest run that is over and not all with the hub."""
+        return self._older[0] if self._older else None
 
-    def finish(self, run: Run) -> None:
+    def ack_older(self, boot_id: str, seq: int) -> None:
+        """The hub has everything of an older run up to ``seq``."""
+        for run in self._older:
+            if run.facts.boot_id == boot_id:
+                run.ack(seq)
+
+    def finish(self, run: OlderRun) -> None:
         """An older run is all with the hub."""
-        if isinstance(run, OlderRun) and run in self._older:
+        if run in self._older:
             run.disk.delete()
             self._older.remove(run)
             self._spool.older.remove(run.disk)
+
+    def set_current_aside(self) -> bool:
+        """Make an older run of the current one and begin a new one, whose frames need not wait for the others.
+
+        False, and nothing is changed, if not all of it is on disk or too many runs wait already.
+        """
+        if len(self._older) >= MOST_OLDER_RUNS:
+            return False
+        before = self.current
+        disk = before.hand_over()
+        if disk is None:
+            return False
+        self._older.append(OlderRun(disk, before.acked_seq))
+        self._spool.older.append(disk)
+        facts = msgspec.structs.replace(before.facts, boot_id=os.urandom(16).hex(), dropped_frames=0)
+        self.current = CurrentRun(self._spool, facts, self._monotonic)
+        return True
 
     def set_away(self, is_away: bool) -> None:
         """Say whether the hub listens."""

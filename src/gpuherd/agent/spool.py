@@ -245,6 +245,7 @@ class Spool:
     def new_run(self, facts: RunFacts) -> DiskRun:
         """Begin a run; nothing is written before its first frame is appended."""
         folder = self._folder / f"{self._next_number:010d}-{facts.boot_id}"
+        self._next_number += 1
         return DiskRun(folder, facts, self._segment_bytes)
 
     def make_room(self, current: DiskRun) -> int:

@@ -1,4 +1,4 @@
-"""What an agent says to a hub, whoever dialled: hello, what is not confirmed, then what is live; it takes acks."""
+"""What an agent says to a hub, whoever dialled: hello, then what is live, beside it what has waited; it takes acks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from gpuherd.agent.outbox import CurrentRun, Outbox, Run
+from gpuherd.agent.backlog import Backlog, hello_of
+from gpuherd.agent.outbox import Outbox, Run
 from gpuherd.agent.said import SaidOnce
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.text import clean
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
-from gpuherd.wire.frames import Ack, Hello, Notice, Welcome
+from gpuherd.wire.frames import PAST_MINOR, Ack, Notice, Welcome
 
 __all__ = ["MAX_HUB_FRAME_BYTES", "PING_SECONDS", "Line", "NeedsPerson", "Talk"]
 
@@ -22,6 +23,8 @@ log = logging.getLogger(__name__)
 WELCOME_SECONDS = 15.0
 MAX_HUB_FRAME_BYTES = 65_536
 PING_SECONDS = 15.0
+SHORT_BACKLOG_FRAMES = 64
+"""So many frames may go before what is live: they are through in a moment. More are set aside."""
 
 
 class NeedsPerson(Failed):
@@ -48,14 +51,14 @@ class Talk:
         *,
         peer: str,
         said: SaidOnce,
-        on_interval: Callable[[float], None] = lambda _: None,
+        on_welcome: Callable[[float | None], None] = lambda _: None,
         node_time: Callable[[], float] = time.time,
     ) -> None:
         self._line = line
         self._outbox = outbox
         self._peer = peer
         self._said = said
-        self._on_interval = on_interval
+        self._on_welcome = on_welcome
         self._node_time = node_time
         self._decoder = hub_decoder()
         self._run: Run | None = None
@@ -65,7 +68,7 @@ class Talk:
         """Send and receive until one of both ends, which is the end of the talk and always an error."""
         tasks = {
             asyncio.create_task(self._receive()),
-            asyncio.create_task(self._send_runs()),
+            asyncio.create_task(self._send()),
         }
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -99,8 +102,10 @@ class Talk:
                 log.debug("the hub is newer: ignored a frame of type %s", frame.type)
 
     def _acked(self, ack: Ack) -> None:
+        if ack.boot_id is not None:
+            self._outbox.ack_older(ack.boot_id, ack.seq)
         # Before its welcome a run is unknown to the hub: such an ack is a late one for the run before.
-        if self._run is not None and self._welcome is not None and self._welcome.done():
+        elif self._run is not None and self._welcome is not None and self._welcome.done():
             self._run.ack(ack.seq)
 
     def _noticed(self, notice: Notice) -> None:
@@ -111,47 +116,56 @@ class Talk:
 
     # --- sending ------------------------------------------------------------------------------------------------
 
-    async def _send_runs(self) -> None:
-        while True:
-            run = self._outbox.next_run()
-            await self._send_run(run, await self._open_run(run))
-            self._outbox.finish(run)
+    async def _send(self) -> None:
+        """Send what is live for ever, and beside it what has waited.
 
-    async def _open_run(self, run: Run) -> int:
-        """Say hello for a run and give the number after which to send."""
+        A hub of the first minor version takes one run after the other only: there, what has waited goes first.
+        """
+        welcome = await self._greet(self._outbox.current)
+        if welcome.protocol_minor < PAST_MINOR and self._outbox.older_run() is not None:
+            await self._send_older_first()
+            welcome = await self._greet(self._outbox.current)
+        current = self._outbox.current
+        has_long_backlog = current.next_seq - 1 - _received_seq(welcome) > SHORT_BACKLOG_FRAMES
+        if welcome.protocol_minor >= PAST_MINOR and has_long_backlog and self._outbox.set_current_aside():
+            welcome = await self._greet(self._outbox.current)
+            current = self._outbox.current
+        self._outbox.set_away(False)
+        log.info("connected to %s as %s", self._peer, clean(welcome.node_id))
+        self._on_welcome(welcome.interval_seconds)
+        # What the hub has but cannot save yet stays here and is not sent again: it would keep back what is live.
+        lanes = {
+            asyncio.create_task(self._send_live(current, min(_received_seq(welcome), current.next_seq - 1)))
+        }
+        if welcome.protocol_minor >= PAST_MINOR:
+            backlog = Backlog(self._line.send, self._outbox, self._node_time)
+            lanes.add(asyncio.create_task(backlog.run()))
+        try:
+            done, _ = await asyncio.wait(lanes, return_when=asyncio.FIRST_EXCEPTION)
+            for lane in done:
+                lane.result()
+        finally:
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+
+    async def _greet(self, run: Run) -> Welcome:
+        """Say hello for a run; what the hub has safely of it is forgotten here."""
         self._run = run
         self._welcome = asyncio.get_running_loop().create_future()
-        facts = run.facts
-        hello = Hello(
-            boot_id=facts.boot_id,
-            layout=facts.layout,
-            time=self._node_time(),
-            interval_seconds=facts.interval_seconds,
-            live_from_seq=run.next_seq,
-            dropped_frames=facts.dropped_frames,
-            agent_version=facts.agent_version,
-        )
-        await self._line.send(encode(hello))
+        await self._line.send(encode(hello_of(run, self._node_time())))
         try:
             async with asyncio.timeout(WELCOME_SECONDS):
                 welcome = await self._welcome
         except TimeoutError as error:
             raise Failed(f"{self._peer} does not answer to hello") from error
         run.ack(welcome.resume_after_seq)
-        resume_after_seq = welcome.resume_after_seq
-        if isinstance(run, CurrentRun):
-            # What the hub has but cannot save yet stays here and is not sent again: it would keep back what is live.
-            resume_after_seq = max(resume_after_seq, welcome.received_seq)
-            self._outbox.set_away(False)
-            log.info("connected to %s as %s", self._peer, clean(welcome.node_id))
-            if welcome.interval_seconds is not None:
-                self._on_interval(welcome.interval_seconds)
-        return min(resume_after_seq, run.next_seq - 1)
+        return welcome
 
-    async def _send_run(self, run: Run, cursor: int) -> None:
-        """Send a run's frames in order; an older run is done when all of it is confirmed.
+    async def _send_live(self, run: Run, cursor: int) -> None:
+        """Send the current run's frames in order, as they are made.
 
-        What is live never waits for an ack: a hub that cannot save shows it all the same, and it stays in the outbox.
+        They never wait for an ack: a hub that cannot save shows them all the same, and they stay in the outbox.
         Whether the hub is there at all is for the connection's pings to find out.
         """
         has_begun = False
@@ -159,8 +173,6 @@ class Talk:
             run.changed.clear()
             entries, context = run.batch(cursor)
             if not entries:
-                if not isinstance(run, CurrentRun) and run.acked_seq >= run.next_seq - 1:
-                    return
                 await run.changed.wait()
                 continue
             if not has_begun or entries[0].seq != cursor + 1:
@@ -171,7 +183,25 @@ class Talk:
             for entry in entries:
                 await self._line.send(entry.message)
                 cursor = entry.seq
-            if not isinstance(run, CurrentRun):
-                while run.acked_seq < cursor:
-                    run.changed.clear()
-                    await run.changed.wait()
+
+    async def _send_older_first(self) -> None:
+        """Send older runs one after the other, each in order and until it is confirmed."""
+        while (run := self._outbox.older_run()) is not None:
+            welcome = await self._greet(run)
+            cursor = min(welcome.resume_after_seq, run.next_seq - 1)
+            is_context_due = True
+            while True:
+                entries, context = run.batch(cursor)
+                if not entries:
+                    break
+                is_context_due = is_context_due or entries[0].seq != cursor + 1
+                for entry in (*(context if is_context_due else ()), *entries):
+                    await self._line.send(entry.message)
+                is_context_due = False
+                cursor = entries[-1].seq
+                await run.wait_acked(cursor)
+            self._outbox.finish(run)
+
+
+def _received_seq(welcome: Welcome) -> int:
+    return max(welcome.resume_after_seq, welcome.received_seq)

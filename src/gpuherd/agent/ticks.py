@@ -20,6 +20,11 @@ class Ticks:
     def wait_seconds(self) -> float:
         """Move on to the next beat that is still to come and say how far it is."""
         now = self._monotonic()
+        self._next_at = min(self._next_at, now)  # out of turn: the beat begins anew
         missed = math.floor((now - self._next_at) / self.interval_seconds)
-        self._next_at += self.interval_seconds * (max(missed, 0) + 1)
-        return max(self._next_at - now, 0.0)
+        self._next_at += self.interval_seconds * (missed + 1)
+        return self.left_seconds()
+
+    def left_seconds(self) -> float:
+        """Say how far the next beat is."""
+        return max(self._next_at - self._monotonic(), 0.0)

@@ -31,7 +31,7 @@ from gpuherd.model.reports import Problem, Report
 from gpuherd.model.targets import NodeWay
 from gpuherd.records.last_reports import LastReport
 from gpuherd.wire.codec import UnknownFrame, agent_decoder
-from gpuherd.wire.frames import Hello, SampleFrame
+from gpuherd.wire.frames import Hello, PastFrames, SampleFrame
 from gpuherd.wire.matrix import LAYOUT
 
 __all__ = ["Fleet"]
@@ -361,7 +361,7 @@ class Fleet:
             for message in (kept.facts, kept.table, kept.sample):
                 if message is not None:
                     frame = decoder.decode(message)
-                    if isinstance(frame, Hello | UnknownFrame):
+                    if isinstance(frame, Hello | PastFrames | UnknownFrame):
                         raise Refused("not_kept", "a kept frame is of another type")  # noqa: TRY301
                     run.received_seq = frame.seq - 1
                     run.accept(frame, message)

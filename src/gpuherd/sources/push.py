@@ -2,7 +2,8 @@
 
 Independent of how the messages travel and of who dialled: a ``Channel`` carries them. One link per node; the newer one
 wins. Frames are acknowledged only when they are saved (``acknowledge``), so that a node keeps whatever a crash could
-lose.
+lose. Beside its current run a link may carry an older one in ``past`` frames: history, which what is live does not wait
+for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from msgspec import structs
 from gpuherd.model.errors import Refused
 from gpuherd.model.text import clip
 from gpuherd.wire.codec import UnknownFrame, agent_decoder, encode
-from gpuherd.wire.frames import Ack, FactsFrame, FromAgent, Hello, Notice, SampleFrame, TableFrame, Welcome
+from gpuherd.wire.frames import (
+    PROTOCOL_MINOR,
+    Ack,
+    FactsFrame,
+    FromAgent,
+    Hello,
+    Notice,
+    PastFrames,
+    SampleFrame,
+    TableFrame,
+    Welcome,
+)
 
 __all__ = ["Channel", "Intake", "Link", "NodeLinks", "NumberedRun"]
 
@@ -28,6 +40,8 @@ FLAPPING_REPLACEMENTS = 5
 FLAPPING_WINDOW_SECONDS = 120.0
 GOODBYE_SECONDS = 2.0
 """How long the other side may take to hear why its link ends."""
+NEVER_LIVE_SEQ = 2**62
+"""Where the live frames of an older run begin: nowhere."""
 FINAL_CODES = frozenset({"frame_too_large", "unknown_node"})
 """Refusals that end the link at once."""
 
@@ -104,6 +118,9 @@ class Link:
         self.silence_allowed_seconds = 15.0
         self.run: NumberedRun | None = None
         self.acked_seq = -1
+        self.past: NumberedRun | None = None
+        self.past_acked_seq = -1
+        self.is_past_next = False
         self.ending: Notice | None = None
         self.reading: asyncio.Task[object] | None = None
         self.is_done = asyncio.Event()
@@ -180,6 +197,9 @@ class NodeLinks:
                 frame = decode(message)
                 if run is None or isinstance(frame, Hello):
                     await self._open_run(link, frame)
+                elif isinstance(frame, PastFrames):
+                    self._take_past(link, run, frame)
+                    bad_frames = 0
                 else:
                     run.accept(frame, message)
                     bad_frames = 0
@@ -211,6 +231,8 @@ class NodeLinks:
         resume_after_seq = min(run.resume_after_seq, self._saved_seq(link.node_id, run.boot_id))
         link.run = run
         link.acked_seq = resume_after_seq
+        if link.past is not None and link.past.boot_id == run.boot_id:
+            link.past = None
         link.silence_allowed_seconds = max(60.0, 10 * hello.interval_seconds)
         welcome = Welcome(
             node_id=link.node_id,
@@ -218,8 +240,40 @@ class NodeLinks:
             # While nothing can be saved, what is live must not queue up behind what we have already.
             received_seq=max(run.resume_after_seq, resume_after_seq),
             interval_seconds=link.interval_seconds,
+            protocol_minor=PROTOCOL_MINOR,
         )
         await link.channel.send(encode(welcome))
+
+    def _take_past(self, link: Link, run: NumberedRun, past: PastFrames) -> None:
+        """Take frames of an older run; the first refusal is told when all of them were looked at."""
+        refusal: Refused | None = None
+        for message in past.frames:
+            try:
+                self._take_past_frame(link, run, message)
+            except Refused as refused:
+                refusal = refusal or refused
+        if refusal is not None:
+            raise refusal
+
+    def _take_past_frame(self, link: Link, run: NumberedRun, message: bytes) -> None:
+        try:
+            frame = self._decode(message)
+            if isinstance(frame, PastFrames) or (link.past is None and not isinstance(frame, Hello)):
+                raise Refused("hello_missing", "past frames begin with a hello of their run")  # noqa: TRY301
+        except Refused as refused:
+            run.refuse(refused)
+            raise
+        if isinstance(frame, Hello):
+            self._open_past(link, run, frame)
+        elif link.past is not None:
+            link.past.accept(frame, message)
+
+    def _open_past(self, link: Link, run: NumberedRun, hello: Hello) -> None:
+        link.past = None
+        if hello.boot_id == run.boot_id:
+            raise Refused("past_is_current", "the current run cannot be sent as a past one")
+        link.past = self._intake.open_run(link.node_id, structs.replace(hello, live_from_seq=NEVER_LIVE_SEQ))
+        link.past_acked_seq = -1  # so that it is told at once what was saved of it before
 
     def _saved_seq(self, node_id: str, boot_id: str) -> int:
         return self._saved.get(node_id, {}).get(boot_id, -1)
@@ -234,11 +288,21 @@ class NodeLinks:
                 self._acknowledge(link)
 
     def _acknowledge(self, link: Link) -> None:
-        if link.run is None or link.ending is not None:
+        if link.ending is not None:
             return
-        seq = self._saved_seq(link.node_id, link.run.boot_id)
-        if seq > link.acked_seq and link.channel.post(encode(Ack(seq=seq))):
-            link.acked_seq = seq
+        # A channel takes one message at a time: where both runs have news, they take turns.
+        for is_past in (link.is_past_next, not link.is_past_next):
+            run, acked_seq = (link.past, link.past_acked_seq) if is_past else (link.run, link.acked_seq)
+            if run is None:
+                continue
+            seq = self._saved_seq(link.node_id, run.boot_id)
+            ack = Ack(seq=seq, boot_id=run.boot_id if is_past else None) if seq > acked_seq else None
+            if ack is not None and link.channel.post(encode(ack)):
+                link.is_past_next = not is_past
+                if is_past:
+                    link.past_acked_seq = seq
+                else:
+                    link.acked_seq = seq
 
     def sweep(self) -> None:
         """Close links that have gone silent and retry acknowledgements that could not be sent. Every few seconds."""

@@ -12,6 +12,7 @@ from gpuherd.model.text import Identifier, Label, Sentence
 from gpuherd.model.units import Seconds, Timestamp
 
 __all__ = [
+    "PAST_MINOR",
     "PROTOCOL_MINOR",
     "SUBPROTOCOL",
     "Ack",
@@ -21,6 +22,7 @@ __all__ = [
     "Hello",
     "Layout",
     "Notice",
+    "PastFrames",
     "SampleFrame",
     "TableFrame",
     "Welcome",
@@ -28,8 +30,13 @@ __all__ = [
 
 SUBPROTOCOL = "gpuherd.v1"
 """The major version, agreed in the WebSocket handshake: another major version is another subprotocol."""
-PROTOCOL_MINOR = 0
-"""Counts additions that an older peer may ignore: new frame types, new fields, new columns."""
+PROTOCOL_MINOR = 1
+"""Counts additions that an older peer may ignore: new frame types, new fields, new columns. Where absent, it is 0.
+
+1: ``past`` frames, and ``boot_id`` in acks.
+"""
+PAST_MINOR = 1
+"""A hub of this minor version or later takes ``past`` frames."""
 
 Seq = Annotated[int, Meta(ge=0, le=2**62)]
 Revision = Annotated[int, Meta(ge=0, le=2**62)]
@@ -60,7 +67,7 @@ class Hello(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="hello", 
     interval_seconds: Annotated[float, Meta(gt=0, le=3600)]
     live_from_seq: Seq = 0
     dropped_frames: Annotated[int, Meta(ge=0, le=2**62)] = 0
-    protocol_minor: Annotated[int, Meta(ge=0, le=2**31)] = PROTOCOL_MINOR
+    protocol_minor: Annotated[int, Meta(ge=0, le=2**31)] = 0
     agent_version: Label | None = None
 
 
@@ -96,6 +103,15 @@ class SampleFrame(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="sa
     problems: Annotated[tuple[Problem, ...], Meta(max_length=1024)] = ()
 
 
+class PastFrames(Struct, frozen=True, kw_only=True, tag="past", tag_field="type"):
+    """Frames of an older run, beside the current one: whole messages, a hello before the run's first.
+
+    Whatever they say, they are history.
+    """
+
+    frames: Annotated[tuple[bytes, ...], Meta(min_length=1, max_length=1024)]
+
+
 class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="welcome", tag_field="type"):
     """The hub's answer to hello: who the node is to it, and what it already has of this run.
 
@@ -107,13 +123,17 @@ class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="welcom
     resume_after_seq: Annotated[int, Meta(ge=-1, le=2**62)] = -1
     received_seq: Annotated[int, Meta(ge=-1, le=2**62)] = -1
     interval_seconds: Seconds | None = None
-    protocol_minor: Annotated[int, Meta(ge=0, le=2**31)] = PROTOCOL_MINOR
+    protocol_minor: Annotated[int, Meta(ge=0, le=2**31)] = 0
 
 
-class Ack(Struct, frozen=True, kw_only=True, tag="ack", tag_field="type"):
-    """Every frame of the current run up to ``seq`` is safely kept; the agent may forget them."""
+class Ack(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="ack", tag_field="type"):
+    """Every frame of a run up to ``seq`` is safely kept; the agent may forget them.
+
+    ``boot_id`` names the run if it came in ``past`` frames; without it the current one is meant.
+    """
 
     seq: Seq
+    boot_id: Identifier | None = None
 
 
 class Notice(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="notice", tag_field="type"):
@@ -125,5 +145,5 @@ class Notice(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="notice"
     is_final: bool = False
 
 
-FromAgent = Hello | FactsFrame | TableFrame | SampleFrame
+FromAgent = Hello | FactsFrame | TableFrame | SampleFrame | PastFrames
 FromHub = Welcome | Ack | Notice

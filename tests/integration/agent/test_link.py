@@ -175,29 +175,120 @@ def test_a_hub_that_lost_its_memory_gets_what_is_left(spec: ProbeSpec, state_dir
     asyncio.run(main())
 
 
-def test_runs_of_earlier_agents_come_first_and_are_never_live(spec: ProbeSpec, state_dir: Path) -> None:
+async def leave_runs(spec: ProbeSpec, hub: TestHub, state_dir: Path, count: int) -> list[str]:
+    """Let agents come and go while the hub is away; gives their runs."""
+    boot_ids = []
+    for _ in range(count):
+        async with running(spec, hub, state_dir) as agent:
+            boot_ids.append(run_id(agent))
+            await until(lambda: agent.outbox.current.next_seq >= 6, "samples without a hub")
+    assert len(list((state_dir / "spool").iterdir())) == count
+    return boot_ids
+
+
+def test_runs_of_earlier_agents_come_beside_what_is_live(spec: ProbeSpec, state_dir: Path) -> None:
     async def main() -> None:
         async with absent_hub() as hub:
-            boot_ids = []
-            for _ in range(2):
-                async with running(spec, hub, state_dir) as agent:
-                    boot_ids.append(run_id(agent))
-                    await until(lambda: agent.outbox.current.next_seq >= 6, "samples without a hub")
-            assert len(list((state_dir / "spool").iterdir())) == 2
+            boot_ids = await leave_runs(spec, hub, state_dir, 2)
             await hub.start()
             async with running(spec, hub, state_dir) as agent:
-                boot_ids.append(run_id(agent))
-                await until(lambda: len(hub.samples(boot_ids[2])) >= 5, "the current run")
-                assert [hello.boot_id for hello in hub.hellos] == boot_ids
-                for old in boot_ids[:2]:
+                current = run_id(agent)
+                await until(lambda: agent.outbox.older_run() is None, "the old ones are done")
+                await until(lambda: len(hub.samples(current)) >= 5, "the current run")
+                assert [hello.boot_id for hello in hub.hellos] == [current]
+                assert [hello.boot_id for hello in hub.past_hellos] == boot_ids
+                assert all(hub.missing(boot_id) == [] for boot_id in (*boot_ids, current))
+                numbers = [(boot_id, frame.seq) for boot_id, frame in hub.arrived]
+                assert len(set(numbers)) == len(numbers), "each once"
+        assert len(list((state_dir / "spool").iterdir())) <= 1, "at most what was made while stopping"
+
+    asyncio.run(main())
+
+
+def test_a_hub_of_the_first_minor_version_gets_one_run_after_the_other(
+    spec: ProbeSpec, state_dir: Path
+) -> None:
+    async def main() -> None:
+        async with absent_hub() as hub:
+            hub.protocol_minor = 0
+            boot_ids = await leave_runs(spec, hub, state_dir, 2)
+            await hub.start()
+            async with running(spec, hub, state_dir) as agent:
+                current = run_id(agent)
+                await until(lambda: len(hub.samples(current)) >= 5, "the current run")
+                assert [hello.boot_id for hello in hub.hellos] == [current, *boot_ids, current]
+                for old in boot_ids:
                     assert hub.missing(old) == []
                     hello = next(hello for hello in hub.hellos if hello.boot_id == old)
                     assert hello.live_from_seq > max(hub.kept[old]), "nothing of it is live"
                 order = [boot_id for boot_id, _ in hub.arrived]
-                assert order == sorted(order, key=boot_ids.index)
-                assert hub.missing(boot_ids[2]) == []
-                await until(lambda: agent.outbox.next_run() is agent.outbox.current, "the old ones are done")
-        assert len(list((state_dir / "spool").iterdir())) <= 1, "at most what was made while stopping"
+                assert order == sorted(order, key=[*boot_ids, current].index)
+                assert hub.missing(current) == []
+                assert agent.outbox.older_run() is None
+
+    asyncio.run(main())
+
+
+def test_a_long_backlog_is_set_aside_and_what_is_live_goes_first(
+    spec: ProbeSpec, state_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuherd.agent.talk.SHORT_BACKLOG_FRAMES", 6)
+    monkeypatch.setattr("gpuherd.agent.backlog.BATCH_FRAMES", 3)
+
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+            before = run_id(agent)
+            await until(lambda: len(hub.samples()) >= 2, "live samples")
+            await hub.stop()
+            seen, made = len(hub.arrived), agent.outbox.current.next_seq
+            await until(lambda: agent.outbox.current.next_seq >= made + 12, "a backlog")
+            await hub.start()
+            await until(lambda: run_id(agent) != before, "a new run")
+            after = run_id(agent)
+            await until(lambda: agent.outbox.older_run() is None, "the backlog is through")
+            await until(lambda: len(hub.samples(after)) >= 5, "live samples")
+            assert [hello.boot_id for hello in hub.hellos] == [before, before, after]
+            assert [hello.boot_id for hello in hub.past_hellos] == [before]
+            order = [boot_id for boot_id, _ in hub.arrived[seen:]]
+            last_past = len(order) - 1 - order[::-1].index(before)
+            assert after in order[: last_past - 3], "live frames came between the batches"
+            live = [frame for boot_id, frame in hub.arrived if boot_id == after]
+            assert [type(frame) for frame in live[:3]] == [FactsFrame, TableFrame, SampleFrame]
+            assert hub.missing(before) == hub.missing(after) == []
+            again = [frame.seq for boot_id, frame in hub.arrived[seen:] if boot_id == before]
+            assert again[:2] == [0, 1], "what the samples are about"
+            assert again[2:] == list(range(again[2], again[2] + len(again) - 2)), "each once, in order"
+            await until(lambda: not spooled(state_dir), "the spool is empty again")
+
+    asyncio.run(main())
+
+
+def test_a_backlog_that_cannot_be_saved_does_not_stop_what_is_live(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        async with absent_hub() as hub:
+            (old,) = await leave_runs(spec, hub, state_dir, 1)
+            await hub.start()
+            hub.acknowledges = False
+            async with running(spec, hub, state_dir) as agent:
+                current = run_id(agent)
+                await until(lambda: len(hub.samples(current)) >= 8, "live samples")
+                assert agent.outbox.older_run() is not None, "kept until it is saved"
+                hub.acknowledges = True
+                hub.cut()
+                await until(lambda: agent.outbox.older_run() is None, "the old run is saved")
+                assert hub.missing(old) == hub.missing(current) == []
+
+    asyncio.run(main())
+
+
+def test_a_slow_agent_reads_at_once_when_the_hub_is_there(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        async with absent_hub() as hub, running(spec, hub, state_dir, interval_seconds=3600) as agent:
+            await until(lambda: agent.outbox.current.next_seq >= 3, "a first reading")
+            await hub.start()
+            await until(lambda: bool(hub.hellos), "hello")
+            live_from = hub.hellos[0].live_from_seq
+            await until(lambda: any(s.seq >= live_from for s in hub.samples()), "a live sample")
 
     asyncio.run(main())
 

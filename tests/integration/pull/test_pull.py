@@ -78,11 +78,12 @@ def test_a_restarted_agent_sends_what_its_predecessor_could_not(spec: ProbeSpec,
         async with listening(spec, tmp_path / "agent") as (agent, port), small_hub() as hub:
             hub.dial(port)
             await hub.heard(10)
+            await until(lambda: agent.outbox.older_run() is None, "all of it confirmed")
             second = agent.outbox.current.facts.boot_id
-            assert [hello.boot_id for hello in hub.hellos] == [first, second]
+            assert [hello.boot_id for hello in hub.hellos] == [second, first]
             assert hub.runs[first].missing == hub.runs[second].missing == []
             assert len(hub.runs[first].frames) >= 6
-            assert hub.hellos[0].live_from_seq > max(hub.runs[first].frames), "history, not live"
+            assert hub.hellos[1].live_from_seq > max(hub.runs[first].frames), "history, not live"
 
     asyncio.run(main())
 

@@ -73,7 +73,8 @@ def test_a_restart_finds_everything_with_its_context(tmp_path: Path) -> None:
     for one in made:
         first.current.put([one])  # no close: as after kill -9
     again = outbox_in(tmp_path, boot_id="run-b")
-    run = again.next_run()
+    run = again.older_run()
+    assert run is not None
     assert run.facts.boot_id == "run-a"
     assert run.next_seq == 300
     assert list(all_after(run, -1)) == made
@@ -82,7 +83,7 @@ def test_a_restart_finds_everything_with_its_context(tmp_path: Path) -> None:
     assert context == (made[0], made[170])
     run.ack(299)
     again.finish(run)
-    assert again.next_run() is again.current
+    assert again.older_run() is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -91,7 +92,7 @@ def test_runs_are_found_in_the_order_they_were_made(tmp_path: Path) -> None:
         outbox_in(tmp_path, boot_id=boot_id).current.put(run_entries(3))
     outbox = outbox_in(tmp_path, boot_id="now")
     order = []
-    while (run := outbox.next_run()) is not outbox.current:
+    while (run := outbox.older_run()) is not None:
         order.append(run.facts.boot_id)
         run.ack(2)
         outbox.finish(run)
@@ -110,7 +111,8 @@ def test_a_torn_tail_is_cut_off_at_the_restart(tmp_path: Path) -> None:
     outbox_in(tmp_path).current.put(run_entries(5))
     (segment,) = tmp_path.glob("*/*.seg")
     segment.write_bytes(segment.read_bytes()[:-3])
-    run = outbox_in(tmp_path, boot_id="run-b").next_run()
+    run = outbox_in(tmp_path, boot_id="run-b").older_run()
+    assert run is not None
     assert [one.seq for one in all_after(run, -1)] == [0, 1, 2, 3]
     assert run.next_seq == 4
 
@@ -121,7 +123,7 @@ def test_rubbish_in_the_spool_is_passed_over(tmp_path: Path, caplog: pytest.LogC
     (tmp_path / "notes").mkdir()
     (tmp_path / "file").write_text("")
     outbox = outbox_in(tmp_path)
-    assert outbox.next_run() is outbox.current
+    assert outbox.older_run() is None
     assert "0000000001-x" in caplog.text
     outbox.current.put(run_entries(3))
     assert (tmp_path / "0000000002-run-a").is_dir()
@@ -141,7 +143,9 @@ def test_the_oldest_goes_when_the_spool_is_full_and_is_counted(tmp_path: Path) -
     assert [one.kind for one in context] == [FrameKind.FACTS, FrameKind.TABLE]
     assert context[0].seq == 0
     # The count outlives the agent.
-    assert outbox_in(tmp_path, boot_id="run-b").next_run().facts.dropped_frames == left[0].seq
+    again = outbox_in(tmp_path, boot_id="run-b").older_run()
+    assert again is not None
+    assert again.facts.dropped_frames == left[0].seq
 
 
 def test_older_runs_are_dropped_before_the_current_one(tmp_path: Path) -> None:
@@ -149,7 +153,8 @@ def test_older_runs_are_dropped_before_the_current_one(tmp_path: Path) -> None:
     outbox = outbox_in(tmp_path, max_bytes=40_000, boot_id="new")
     for one in run_entries(15, size=1000):
         outbox.current.put([one])
-    old = outbox.next_run()
+    old = outbox.older_run()
+    assert old is not None
     assert old.facts.boot_id == "old"
     assert old.facts.dropped_frames == 20
     assert list(all_after(old, -1)) == []

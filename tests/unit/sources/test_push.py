@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from gpuherd.model.errors import Refused
 from gpuherd.model.processes import ProcessTable
 from gpuherd.sources.push import NodeLinks
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
-from gpuherd.wire.frames import Ack, FactsFrame, Hello, Notice, SampleFrame, TableFrame, Welcome
+from gpuherd.wire.frames import (
+    PROTOCOL_MINOR,
+    Ack,
+    FactsFrame,
+    Hello,
+    Notice,
+    PastFrames,
+    SampleFrame,
+    TableFrame,
+    Welcome,
+)
 from gpuherd.wire.matrix import LAYOUT
 from support.herd import ManualClock
 
@@ -21,14 +32,17 @@ class Pipe:
         self.inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.outbox: list[object] = []
         self.is_blocked = False
+        self.is_narrow = False  # takes one message, then none until the test says so
+        self.has_posted = False
         self.closed: tuple[int, str] | None = None
 
     async def receive(self) -> bytes | None:
         return await self.inbox.get()
 
     def post(self, message: bytes) -> bool:
-        if self.is_blocked:
+        if self.is_blocked or (self.is_narrow and self.has_posted):
             return False
+        self.has_posted = True
         self.outbox.append(hub_decoder().decode(message))
         return True
 
@@ -60,16 +74,31 @@ class Intake:
         self.received = 0
         self.refused: list[tuple[str, str]] = []
         self.hellos: list[Hello] = []
+        self.runs: list[Taken] = []
 
     def open_run(self, node_id: str, hello: Hello) -> Taken:
         self.hellos.append(hello)
-        return Taken(hello.boot_id, self.received)
+        self.runs.append(Taken(hello.boot_id, self.received))
+        return self.runs[-1]
 
     def refuse(self, node_id: str, error: Refused) -> None:
         self.refused.append((node_id, error.code))
 
 
 HELLO = encode(Hello(boot_id="boot", layout=LAYOUT, time=1.0, interval_seconds=1.0))
+OLD_HELLO = encode(Hello(boot_id="old", layout=LAYOUT, time=1.0, interval_seconds=1.0, live_from_seq=3))
+
+
+def welcome(**fields: Any) -> Welcome:
+    return Welcome(node_id="a", protocol_minor=PROTOCOL_MINOR, **fields)
+
+
+def table_message(seq: int) -> bytes:
+    return encode(TableFrame(seq=seq, revision=1, facts_revision=1, table=ProcessTable()))
+
+
+def past(*messages: bytes) -> bytes:
+    return encode(PastFrames(frames=messages))
 
 
 async def settle() -> None:
@@ -101,13 +130,13 @@ def test_nothing_is_acknowledged_before_it_is_saved() -> None:
         intake.received = 9
         pipe, _task = await link(links)
         # Nine frames were taken but none is known to be saved: the node must not forget any.
-        assert pipe.outbox == [Welcome(node_id="a", resume_after_seq=-1, received_seq=9)]
+        assert pipe.outbox == [welcome(resume_after_seq=-1, received_seq=9)]
         links.note_saved([("a", {"boot": 4}), ("b", {"boot": 99})])
         links.note_saved([("a", {"boot": 4})])
         links.note_saved([("a", {"boot": 9, "other": 50})])
         assert pipe.outbox[1:] == [Ack(seq=4), Ack(seq=9)]
         again, _task = await link(links)
-        assert again.outbox == [Welcome(node_id="a", resume_after_seq=9, received_seq=9)]
+        assert again.outbox == [welcome(resume_after_seq=9, received_seq=9)]
 
     play(story)
 
@@ -241,7 +270,7 @@ def test_a_hub_that_dials_asks_for_its_pace_and_learns_why_a_link_ended() -> Non
         pipe.inbox.put_nowait(HELLO)
         task = asyncio.create_task(links.serve("a", pipe, interval_seconds=20.0))
         await settle()
-        assert pipe.outbox == [Welcome(node_id="a", received_seq=0, interval_seconds=20.0)]
+        assert pipe.outbox == [welcome(received_seq=0, interval_seconds=20.0)]
         assert intake.hellos[0].interval_seconds == 20.0, "the pace from now on, not the one before"
         links.sweep()
         clock.advance(100)
@@ -254,5 +283,64 @@ def test_a_hub_that_dials_asks_for_its_pace_and_learns_why_a_link_ended() -> Non
         assert ending.code == "silent"
         pipe.inbox.put_nowait(None)
         assert await links.serve("a", pipe) is None, "the other side is gone"
+
+    play(story)
+
+
+def test_an_older_run_comes_beside_the_current_one_and_both_are_acknowledged() -> None:
+    async def story(links: NodeLinks, intake: Intake, _: ManualClock) -> None:
+        pipe, _task = await link(links)
+        pipe.inbox.put_nowait(past(OLD_HELLO, table_message(0)))
+        pipe.inbox.put_nowait(table_message(1))
+        pipe.inbox.put_nowait(past(table_message(1), table_message(2)))
+        await settle()
+        current, old = intake.runs
+        assert (current.frames, old.frames) == (1, 3)
+        assert intake.hellos[1].live_from_seq > 2**61, "whatever it says, it is never live"
+        links.note_saved([("a", {"boot": 1, "old": 2})])
+        assert pipe.outbox[1:] == [Ack(seq=1), Ack(seq=2, boot_id="old")]
+        # What was saved of a run before this link is told as soon as its hello came.
+        pipe.inbox.put_nowait(past(OLD_HELLO))
+        await settle()
+        links.sweep()
+        assert pipe.outbox[-1] == Ack(seq=2, boot_id="old")
+
+    play(story)
+
+
+def test_acks_of_both_runs_take_turns_where_only_one_fits() -> None:
+    async def story(links: NodeLinks, _: Intake, __: ManualClock) -> None:
+        pipe, _task = await link(links)
+        pipe.inbox.put_nowait(past(OLD_HELLO))
+        await settle()
+        pipe.is_narrow = True
+        for number in range(6):
+            pipe.has_posted = False
+            links.note_saved([("a", {"boot": number, "old": number})])
+        acks = [(frame.seq, frame.boot_id) for frame in pipe.outbox if isinstance(frame, Ack)]
+        assert acks == [(0, None), (1, "old"), (2, None), (3, "old"), (4, None), (5, "old")]
+
+    play(story)
+
+
+def test_past_frames_that_make_no_sense_are_refused_and_the_rest_is_taken() -> None:
+    async def story(links: NodeLinks, intake: Intake, _: ManualClock) -> None:
+        pipe, task = await link(links)
+        for nonsense in (past(table_message(0)), past(HELLO), past(past(OLD_HELLO)), past(b"\xc1")):
+            pipe.inbox.put_nowait(nonsense)
+        pipe.inbox.put_nowait(past(OLD_HELLO, b"\xc1", table_message(7)))
+        await settle()
+        codes = [frame.code for frame in pipe.outbox if isinstance(frame, Notice)]
+        assert codes == [
+            "hello_missing",
+            "past_is_current",
+            "hello_missing",
+            "frame_malformed",
+            "frame_malformed",
+        ]
+        current, old = intake.runs
+        assert old.frames == 1
+        assert len(current.refused) == 4, "counted against the node"
+        assert not task.done()
 
     play(story)

@@ -143,10 +143,10 @@ def test_time_is_linear_in_small_pieces() -> None:
     def seconds(size: int) -> float:
         reader = BlockReader(TOKEN)
         reader.feed(START + mark("round 1"))
-        begin = time.perf_counter()
+        begin = time.thread_time()
         for _ in range(size):
             reader.feed(b"\n")
-        return time.perf_counter() - begin
+        return time.thread_time() - begin
 
     small = min(seconds(50_000) for _ in range(3))
     assert min(seconds(200_000) for _ in range(2)) < small * 4 * 3

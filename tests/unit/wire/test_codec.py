@@ -18,13 +18,14 @@ from gpuherd.wire.frames import (
     FromHub,
     Hello,
     Notice,
+    PastFrames,
     SampleFrame,
     TableFrame,
     Welcome,
 )
 from support.wire_strategies import from_agent, from_hub
 
-AGENT_FRAMES = (Hello, FactsFrame, TableFrame, SampleFrame)
+AGENT_FRAMES = (Hello, FactsFrame, TableFrame, SampleFrame, PastFrames)
 HUB_FRAMES = (Welcome, Ack, Notice)
 CODES = {"frame_too_large", "frame_malformed", "frame_invalid"}
 

@@ -9,11 +9,34 @@ import pytest
 
 from gpuherd.model.columns import COLUMNS
 from gpuherd.wire.codec import MAX_FRAME_BYTES
-from gpuherd.wire.frames import SUBPROTOCOL, Ack, FactsFrame, Hello, Notice, SampleFrame, TableFrame, Welcome
+from gpuherd.wire.frames import (
+    PROTOCOL_MINOR,
+    SUBPROTOCOL,
+    Ack,
+    FactsFrame,
+    Hello,
+    Notice,
+    PastFrames,
+    SampleFrame,
+    TableFrame,
+    Welcome,
+)
 from gpuherd.wire.proof import LINK_PATH, PROOF_SECONDS, REPLACED, UNPROVEN, AgentProof, Challenge, HubProof
 
 PAGE = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
-FRAMES = (Hello, FactsFrame, TableFrame, SampleFrame, Welcome, Ack, Notice, Challenge, HubProof, AgentProof)
+FRAMES = (
+    Hello,
+    FactsFrame,
+    TableFrame,
+    SampleFrame,
+    PastFrames,
+    Welcome,
+    Ack,
+    Notice,
+    Challenge,
+    HubProof,
+    AgentProof,
+)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
@@ -34,6 +57,7 @@ def test_every_column_is_listed_in_order(part: str) -> None:
 def test_the_name_and_the_size_cap_are_told() -> None:
     assert SUBPROTOCOL in PAGE
     assert f"{MAX_FRAME_BYTES:,}" in PAGE
+    assert f"\n- 1.{PROTOCOL_MINOR}:" in PAGE
 
 
 def test_how_a_listening_agent_is_reached_is_told() -> None:
