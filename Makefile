@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Test files side by side, in the order of their collection: the browser's must come last (tests/e2e/conftest.py).
+WORKERS ?= 2
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -18,10 +21,10 @@ demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (htt
 
 test: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run all tests; as root on Debian installs the servers they use
 	@scripts/npm $(VENV) run --silent test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-fast: $(VENV)/.ready-dev ## Run the unit and documentation tests only
-	$(BIN)/python -m pytest tests/unit tests/docs
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/unit tests/docs
 
 check: $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Lint, format check, types, import contracts, page checks
 	$(BIN)/ruff check .

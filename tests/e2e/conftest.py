@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import ConsoleMessage, Page, expect
 
 from e2e.hub_process import DemoProcess, HubProcess
 
@@ -25,6 +25,8 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+expect.set_options(timeout=20_000)  # What holds at once on a quiet machine may take its time on a busy one.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

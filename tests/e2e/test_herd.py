@@ -122,7 +122,7 @@ def test_held_idle_tells_who_how_many_and_since_when(page: Page, tmp_path: Path)
         expect(count).to_have_text("3", timeout=SOON)
         answer = page.locator('[data-answer="held"]')
         first = answer.get_by_role("listitem").first
-        expect(first).to_contain_text(re.compile(r"anna\s+2 GPUs\s+for \d+ s"))
+        expect(first).to_contain_text(re.compile(r"anna\s+2 GPUs\s+for \d+ (s|min)"))
         expect(answer.get_by_role("listitem").nth(1)).to_contain_text(re.compile(r"ben\s+1 GPU"))
         first.get_by_role("link").click()
         expect(page.get_by_role("searchbox")).to_have_value('held user:"anna"')

@@ -46,7 +46,7 @@ def test_a_node_at_work_is_shown_with_its_devices_processes_and_ages(page: Page,
     expect(busy).to_have_attribute("data-state", "busy", timeout=SOON)
     for text in ("busy", "83 %", "60.0 / 80 GiB", "64 °C", "310 / 400 W"):
         expect(busy).to_contain_text(re.compile(re.escape(text).replace("\\ ", r"\s*")))
-    expect(busy).to_contain_text(re.compile(r"busy\s+for \d+ s"))
+    expect(busy).to_contain_text(re.compile(r"busy\s+for \d+ (s|min)"))
     expect(busy.get_by_role("meter", name="Utilisation of GPU 0")).to_have_attribute("aria-valuenow", "83")
     expect(busy.get_by_role("meter", name="Memory of GPU 0")).to_have_attribute("aria-valuenow", "75")
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from msgspec import structs
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from e2e.conftest import Complaints
 from e2e.hub_process import DemoProcess, HubProcess, ask
@@ -24,6 +24,7 @@ from gpuherd.model.reports import Problem, Report
 from support.running import eventually
 
 SOON = 20_000
+PHONE = {"width": 390, "height": 844}
 CHARTS = ("Utilisation", "Memory", "Temperature", "Power", "SM clock", "Host")
 
 
@@ -145,6 +146,23 @@ def test_users_are_sorted_by_what_is_asked(page: Page, herd: Herd) -> None:
     page.get_by_role("button", name="User", exact=True).click()
     assert rows.evaluate_all(read) == ["bo", "ada", ""]
     expect(page.get_by_role("columnheader", name="User")).to_have_attribute("aria-sort", "descending")
+
+
+def test_the_order_of_the_users_stands_in_the_address(page: Page, herd: Herd) -> None:
+    _go(page, f"{herd.url}?users=-user")
+    rows = page.locator("[data-user]")
+    expect(rows).to_have_count(3, timeout=SOON)
+    expect(rows.first).to_have_attribute("data-user", "bo")
+    expect(page.get_by_role("columnheader", name="User")).to_have_attribute("aria-sort", "descending")
+    page.get_by_role("button", name="User", exact=True).click()
+    expect(page).to_have_url(f"{herd.url}?users=user")
+    expect(rows.first).to_have_attribute("data-user", "ada")
+    page.get_by_role("button", name="GPU memory").click()
+    expect(page).to_have_url(f"{herd.url}?users")
+    page.go_back()
+    page.go_back()
+    expect(page).to_have_url(f"{herd.url}?users=-user")
+    expect(rows.first).to_have_attribute("data-user", "bo")
 
 
 def test_the_own_row_stands_out_and_is_remembered(page: Page, herd: Herd) -> None:
@@ -282,7 +300,7 @@ def test_a_gpu_with_its_state_reason_and_facts(page: Page, herd: Herd) -> None:
     _go(page, f"{herd.url}?gpu=GPU-alpha-0")
     main = page.locator("main")
     expect(main.locator(".big")).to_have_text("busy", timeout=SOON)
-    expect(main.locator(".since")).to_have_text(re.compile(r"^for \d+ s$"))
+    expect(main.locator(".since")).to_have_text(re.compile(r"^for \d+ (s|min)$"))
     for words in (
         "at work",
         "90 %",
@@ -428,6 +446,92 @@ def test_charts_of_a_real_hub_share_one_cursor(page: Page, demo: DemoProcess) ->
     expect(tooltip).to_have_count(0)
     assert page.evaluate("window.breaches") == []
     expect(page.get_by_text(re.compile("^Times in .*UTC")).first).to_be_visible()
+
+
+def _remembered(page: Page, now: float) -> list[float]:
+    """Let the hub remember ten minutes of one GPU, whose use climbs from 0 to 59 %."""
+    times = [now - 600 + 10 * i for i in range(60)]
+    use: list[float | None] = [i / 100 for i in range(60)]
+    body = json.dumps(_past("GPU-alpha-0", {"utilization_gpu": use}, times))
+    page.route(
+        "**/api/v1/nodes/alpha/recent*",
+        lambda route: route.fulfill(body=body, content_type="application/json"),
+    )
+    return times
+
+
+def test_keys_move_the_cursor_of_all_charts(page: Page, herd: Herd) -> None:
+    _remembered(page, ask(f"{herd.url}api/v1/health")["time"])
+    _go(page, f"{herd.url}?gpu=GPU-alpha-0")
+    cursor = page.get_by_role("slider", name="Utilisation over time")
+    expect(page.get_by_role("list", name="Utilisation").get_by_role("listitem")).to_contain_text(
+        "between 0 % and 90 %", timeout=SOON
+    )
+    tooltip = page.locator(".tooltip")
+    page.get_by_role("link", name="on alpha").focus()
+    page.keyboard.press("Tab")
+    expect(cursor).to_be_focused()
+    expect(tooltip).to_contain_text(re.compile(r"GPU 0\s*90 %"))
+    page.keyboard.press("Home")
+    # What was there then is shown, said to those who cannot see it, and told at every other chart too.
+    expect(tooltip).to_contain_text(re.compile(r"\d\d:\d\d:\d\d\s*GPU 0\s*0 %"))
+    expect(cursor).to_have_attribute("aria-valuetext", re.compile(r"^\d\d:\d\d:\d\d: GPU 0 0 %$"))
+    expect(cursor).to_have_attribute("aria-valuenow", "0")
+    expect(page.locator("[data-then]")).to_have_count(len(CHARTS))
+    expect(page.locator("figure .u-cursor-x:not(.u-off)")).to_have_count(len(CHARTS))
+    for key, value in (("ArrowRight", "1 %"), ("PageUp", "7 %"), ("ArrowLeft", "6 %"), ("PageDown", "0 %")):
+        page.keyboard.press(key)
+        expect(cursor).to_have_attribute("aria-valuetext", re.compile(f": GPU 0 {value}$"))
+    # The next chart takes the moment over; now moves along.
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("slider", name="Memory over time")).to_be_focused()
+    expect(page.locator('figure[data-chart="Utilisation"] [data-then]')).to_contain_text("0 %")
+    page.keyboard.press("End")
+    expect(tooltip).to_contain_text(re.compile(r"GPU 0\s*60.0 GiB"))
+    page.keyboard.press("Escape")
+    expect(tooltip).to_have_count(0)
+    expect(page.locator("[data-then]")).to_have_count(0)
+
+
+def test_a_finger_moves_the_cursor_and_lets_it_stand(
+    page: Page, herd: Herd, browser: Browser, browser_context_args: dict[str, Any]
+) -> None:
+    context = browser.new_context(**{**browser_context_args, "has_touch": True, "viewport": PHONE})
+    try:
+        phone = context.new_page()
+        _remembered(phone, ask(f"{herd.url}api/v1/health")["time"])
+        _go(phone, f"{herd.url}?gpu=GPU-alpha-0")
+        chart = phone.locator('figure[data-chart="Utilisation"]')
+        expect(chart.get_by_role("listitem")).to_contain_text("between 0 % and 90 %", timeout=SOON)
+        box = chart.locator(".u-over").bounding_box()
+        assert box is not None
+        phone.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        tooltip = phone.locator(".tooltip")
+        expect(tooltip).to_contain_text(re.compile(r"GPU 0\s*(2|3)\d %"))
+        expect(phone.locator("[data-then]")).to_have_count(len(CHARTS))
+        phone.get_by_role("heading", name="GPU 0").tap()
+        expect(tooltip).to_have_count(0)
+    finally:
+        context.close()
+
+
+def test_charts_that_are_filling_up_say_since_when(page: Page, herd: Herd) -> None:
+    now = ask(f"{herd.url}api/v1/health")["time"]
+    times = [now - 60 + 5 * i for i in range(12)]
+    body = json.dumps(_past("GPU-alpha-0", {"utilization_gpu": [0.5] * 12}, times))
+    page.route(
+        "**/api/v1/nodes/alpha/recent*",
+        lambda route: route.fulfill(body=body, content_type="application/json"),
+    )
+    _go(page, f"{herd.url}?gpu=GPU-alpha-0")
+    expect(page.get_by_role("heading", name=re.compile(r"^Since \d\d:\d\d$"))).to_be_visible(timeout=SOON)
+    expect(page.get_by_text("Filling up to the last 15 minutes")).to_be_visible()
+    # One of at least two minutes is known: half of the chart, at its right.
+    page.wait_for_function(
+        f"() => {{ const columns = ({_LINE_COLUMNS})(['Utilisation', '--series-1']);"
+        " return columns.length > 50 && columns[0] > 0.4 && columns[0] < 0.6; }",
+        timeout=SOON,
+    )
 
 
 def test_one_line_can_be_looked_at_alone(page: Page, demo: DemoProcess) -> None:

@@ -87,7 +87,9 @@ def test_a_report_names_a_real_process(bench: Bench) -> None:
     report = bench.reader().ask("report")
     (process,) = report["table"]["processes"]
     assert process["pid"] == os.getpid()
-    assert "pytest" in process["command"]
+    ours = Path("/proc/self/cmdline").read_bytes().decode().rstrip("\0").replace("\0", " ")
+    assert process["command"]
+    assert ours.startswith(process["command"][:80])
     assert report["facts"]["host"]["driver_version"] == "550.1"
 
 

@@ -8,7 +8,6 @@ import itertools
 import json
 import socket
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -221,28 +220,31 @@ BAD: dict[str, tuple[Reply, set[str]]] = {
 }
 
 
+DEADLINE_SECONDS = 5.0
+"""Long enough for fifty nodes on a busy machine; only those that never answer take it."""
+
+
 @pytest.mark.parametrize("kind", BAD)
 def test_one_bad_of_fifty(kind: str) -> None:
     bad, codes = BAD[kind]
 
     async def run() -> None:
-        asking = way(interval_seconds=0.5, deadline_seconds=1.0)
+        asking = way(interval_seconds=0.5, deadline_seconds=DEADLINE_SECONDS)
         async with contextlib.AsyncExitStack() as stack:
             port = await stack.enter_async_context(serving(bad, "127.0.9.1"))
             for number in range(2, 51):
                 await stack.enter_async_context(serving(Node().reply, f"127.0.9.{number}", port))
             targets = [target(port, f"gpu{number:02}", f"127.0.9.{number}") for number in range(1, 51)]
-            began = time.monotonic()
             broken, *good = await stack.enter_async_context(following(asking, *targets))
             await until(lambda: all(len(one.intake.reports) >= 2 for one in good), "two reports of each")
-            took = time.monotonic() - began
+            if codes == {"timeout"}:
+                assert broken.failures == [], "the others waited for it"
             await until(lambda: bool(broken.failures), "a reason")
         assert broken.codes <= codes
         assert broken.intake.reports == []
         assert all("gpu01" in str(f) or "127.0.9.1" in str(f) for f in broken.failures)
         assert all(str(failure).isprintable() for failure in broken.failures)
         assert [one.target.name for one in good if one.failures] == []
-        assert took < 5.0, "the others were late"
 
     asyncio.run(run())
 

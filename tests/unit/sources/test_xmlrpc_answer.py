@@ -170,12 +170,12 @@ def test_a_fault_is_told() -> None:
     ids=range(14),
 )
 def test_hostile_xml_is_refused_at_once(body: bytes) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     with pytest.raises(ContactFailed) as caught:
         returned_text(body, "gpu01")
     assert caught.value.code == "garbled"
     assert str(caught.value).isprintable()
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 @given(st.binary())
