@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -187,15 +187,15 @@ class SshWay:
             raise self._no_session(error, connection, progress) from error
         except (asyncssh.Error, OSError) as error:
             raise progress.failure("link_lost", f"the server hung up while {progress.phase}") from error
-        channel.write(
-            start_message(
-                token,
-                interval_seconds=settings.interval_seconds,
-                deadline_seconds=settings.command_deadline_seconds,
-                command_lines=settings.command_lines,
-                script=self._script,
-            )
+        start = start_message(
+            token,
+            interval_seconds=settings.interval_seconds,
+            deadline_seconds=settings.command_deadline_seconds,
+            command_lines=settings.command_lines,
+            script=self._script,
         )
+        with suppress(BrokenPipeError):  # A command that has ended already: the session knows how, and tells.
+            channel.write(start)
         return session
 
     def _no_session(
