@@ -3,7 +3,10 @@ import {
   chartData,
   type ChartData,
   clockTime,
+  firstKnown,
   formatValue,
+  horizontalRange,
+  isFillingUp,
   lonePositions,
   summarize,
   verticalRange,
@@ -22,6 +25,30 @@ describe("charts", () => {
     expect(formatValue(58.24, { unit: "GiB", digits: 1 })).toBe("58.2 GiB");
     expect(formatValue(null, { unit: "%", digits: 0 })).toBe("–");
     expect(formatValue(undefined, { unit: "%", digits: 0 })).toBe("–");
+  });
+
+  it("go back as far as anything is known, two minutes at least and fifteen at most", () => {
+    expect(horizontalRange(null, 10_000)).toEqual([9100, 10_000]);
+    expect(horizontalRange(9990, 10_000)).toEqual([9880, 10_000]);
+    expect(horizontalRange(9700, 10_000)).toEqual([9700, 10_000]);
+    expect(horizontalRange(9000, 10_000)).toEqual([9100, 10_000]);
+    expect([null, 9990, 9111, 9105].map((first) => isFillingUp(first, 10_000))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it("begin with the first moment of which anything is known", () => {
+    const lines = new Map([
+      ["a", [null, null, 3]],
+      ["b", [null, 2, null]],
+      ["c", [null, null, null]],
+    ]);
+    expect(firstKnown({ times: [0, 5, 10], lines })).toBe(5);
+    expect(firstKnown({ times: [0, 5, 10], lines: new Map([["c", [null, null, null]]]) })).toBeNull();
+    expect(firstKnown({ times: [], lines: new Map() })).toBeNull();
   });
 
   it("show at least the measure's own range, and more where a line goes beyond", () => {

@@ -1,6 +1,6 @@
 /** What is drawn and in which words: everything about charts that needs no canvas. */
 import type { Known } from "./columns";
-import type { Minutes } from "./recent";
+import { type Minutes, STEP_SECONDS, WINDOW_SECONDS } from "./recent";
 import { strings } from "./strings";
 
 /** One kind of number as a chart shows it. */
@@ -70,6 +70,30 @@ export function verticalRange(
   return [least, most];
 }
 
+/** What the horizontal axis shows at least: less would make noise look like news. */
+const LEAST_SPAN_SECONDS = 120;
+
+/** The first moment of which anything is known; `null` if there is none. */
+export function firstKnown({ times, lines }: Minutes): Known {
+  let first = times.length;
+  for (const line of lines.values()) {
+    const position = line.findIndex((value) => value !== null);
+    if (position >= 0 && position < first) first = position;
+  }
+  return times[first] ?? null;
+}
+
+/** Whether the charts are still short of what they will show, since nothing older than `first` is known. */
+export function isFillingUp(first: Known, now: number): boolean {
+  return first !== null && first > now - WINDOW_SECONDS + 2 * STEP_SECONDS;
+}
+
+/** How far the horizontal axis goes: as far as anything is known, within reason. */
+export function horizontalRange(first: Known, now: number): [number, number] {
+  if (!isFillingUp(first, now)) return [now - WINDOW_SECONDS, now];
+  return [Math.min(first ?? now, now - LEAST_SPAN_SECONDS), now];
+}
+
 /** Where each line is and was, for those who cannot see it. */
 export function summarize(data: ChartData, lines: readonly Line[]): LineSummary[] {
   return lines.map(({ label }, i) => {
@@ -81,6 +105,35 @@ export function summarize(data: ChartData, lines: readonly Line[]): LineSummary[
       high: known.length > 0 ? Math.max(...known) : null,
     };
   });
+}
+
+/** One line at the cursor. */
+export interface PointedLine {
+  readonly label: string;
+  readonly line: number;
+  readonly value: Known;
+}
+
+/** What the lines say at a position, highest first. Of several, those that say nothing are left out. */
+export function valuesAt(
+  data: ChartData,
+  lines: readonly Line[],
+  position: number,
+  isShown: (line: number) => boolean,
+): PointedLine[] {
+  return lines
+    .map(({ label }, line) => ({ label, line, value: data[line + 1]?.[position] ?? null }))
+    .filter(({ line, value }) => isShown(line) && (value !== null || lines.length === 1))
+    .sort((a, b) => (b.value ?? 0) - (a.value ?? 0));
+}
+
+/** One value, or from the lowest to the highest. */
+export function spanOf(values: readonly PointedLine[], measure: Pick<Measure, "unit" | "digits">): string {
+  const known = values.flatMap(({ value }) => value ?? []);
+  if (known.length === 0) return strings.unknownValue;
+  const least = formatValue(Math.min(...known), measure);
+  const most = formatValue(Math.max(...known), measure);
+  return least === most ? most : `${least.replace(` ${measure.unit}`, "")} – ${most}`;
 }
 
 /** The lines in the chart's unit. */

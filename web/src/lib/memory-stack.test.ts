@@ -30,6 +30,17 @@ describe("memorySegments", () => {
     expect(segments).toHaveLength(2);
   });
 
+  it("shows the largest of many and the others together", () => {
+    const many = Array.from({ length: 100 }, (_, i) => use(i, `user${i}`));
+    const segments = memorySegments(many, ({ position }) => position + 1, 6000, 10_000);
+    expect(segments).toHaveLength(26);
+    expect(segments.slice(0, 24).every((s) => s.bytes > 76 && s.others === 0)).toBe(true);
+    expect(segments.slice(24).map((s) => [s.use, s.others, s.bytes])).toEqual([
+      [null, 76, (76 * 77) / 2],
+      [null, 0, 6000 - (100 * 101) / 2],
+    ]);
+  });
+
   it("shows nothing where nothing is known", () => {
     expect(memorySegments(uses, bytesOf, 80, null)).toEqual([]);
     expect(memorySegments([], bytesOf, null, 100)).toEqual([]);

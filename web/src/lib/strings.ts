@@ -87,18 +87,22 @@ export const strings = {
 
   keys: {
     heading: "Keyboard shortcuts",
-    groups: { go: "Go", nodes: "Nodes", page: "Page" },
+    groups: { go: "Go", nodes: "Nodes", charts: "Charts, on one that has the focus", page: "Page" },
     search: "Search",
     herd: "Go to the herd",
     users: "Go to the users",
     next: "Next node",
     previous: "Previous node",
     open: "Open or close the node",
+    earlier: "Earlier, later",
+    minute: "A minute later, earlier",
+    ends: "The first moment, now",
     pause: "Pause or resume",
     refresh: "Refresh now",
     theme: "Next theme",
     help: "Show these keys",
     then: "then",
+    or: "or",
   },
 
   wall: {
@@ -162,6 +166,7 @@ export const strings = {
     ssh: '[[nodes]]\nhosts = ["gpu01", "gpu02"]\nreach = { by = "ssh", user = "monitor" }',
     import: "gpuherd import hosts.txt",
     doctor: "gpuherd doctor",
+    doctorOf: "gpuherd doctor HOST",
     demo: "make demo",
   },
 
@@ -246,6 +251,7 @@ export const strings = {
   } as Record<number, string>,
 
   process: {
+    count: (processes: number): string => plural(processes, "process", "processes"),
     tableOf: (label: string): string => `Processes on GPU ${label}`,
     user: "User",
     pid: "PID",
@@ -271,6 +277,11 @@ export const strings = {
     since: (age: string): string => `for ${age}`,
     noDevices: "No GPU on this node",
     neverHint: "This node has joined but never sent a report. Is its agent running?",
+    nothingYet: "Nothing is known of this node yet",
+    neverReached: (way: string): string =>
+      `The hub has not had an answer from it by ${way}. What it met with stands above.`,
+    noDevicesWhy:
+      "Its processors and disks are watched all the same. To learn why it has none, run on the hub",
     noDevicesHint: "To see gpuherd with simulated cards, run",
   },
 
@@ -299,6 +310,9 @@ export const strings = {
     disks: "Disks",
     about: "About this GPU",
     slices: "Slices",
+    hidden: (rows: string): string => `${rows} not shown.`,
+    showAll: (rows: string): string => `Show all ${rows}`,
+    showFewer: (rows: number): string => `Show only the first ${rows}`,
     lastReport: (age: string): string => `reported ${age} ago`,
     sinceLive: "for",
     hostLoad: "Host",
@@ -316,6 +330,7 @@ export const strings = {
     idleSince: "Held idle",
     free: "free",
     processesUnit: (count: number): string => (count === 1 ? " process" : " processes"),
+    count: (users: number): string => plural(users, "user", "users"),
     summary: (users: number, devices: number): string =>
       `${plural(users, "user", "users")} on ${plural(devices, "GPU", "GPUs")}`,
     thisIsMe: "This is me",
@@ -326,6 +341,7 @@ export const strings = {
     idle: (count: number): string => `${count} idle`,
     other: (count: number): string => `${count} unknown`,
     useOf: (parts: string): string => `Devices: ${parts}`,
+    noneHint: "Whoever starts one appears here within a few seconds.",
     none: "Nobody has a process on a GPU right now.",
     moreNodes: (count: number): string => plural(count, "more node", "more nodes"),
     fewer: "show fewer",
@@ -344,7 +360,13 @@ export const strings = {
     host: "Host",
     cpu: "CPU",
     ram: "RAM",
+    since: (when: string): string => `Since ${when}`,
+    filling: "Filling up to the last 15 minutes",
+    cursor: (title: string): string => `${title} over time`,
+    cursorAt: (time: string, values: string): string => `${time}: ${values}`,
+    cursorHint: "Arrow keys move the cursor",
     waiting: "No values yet",
+    notReported: "Not reported",
     only: (label: string): string => `Show ${label} only`,
     all: (label: string): string => `Show all again, not only ${label}`,
     lineSummary: (label: string, last: string, low: string, high: string): string =>
@@ -498,6 +520,9 @@ export const strings = {
       segment: (share: string, user: string): string => `${share} ${user}`,
       segmentTitle: (user: string, pid: number, memory: string, share: string): string =>
         `${user} · PID ${pid} · ${memory} (${share})`,
+      others: (count: number): string => plural(count, "smaller process", "smaller processes"),
+      othersTitle: (processes: string, memory: string, share: string): string =>
+        `${processes} · ${memory} (${share})`,
       unattributed: "not told whose",
       unattributedTitle: (memory: string): string => `${memory} that no process accounts for`,
     },

@@ -28,6 +28,11 @@ export function lineColour(line: number): string {
   return `var(--series-${(line % SERIES_COLOURS) + 1})`;
 }
 
+/** The pattern of a line, in pixels; none is a solid one. */
+export function dashOf(line: number): number[] | undefined {
+  return DASHES[Math.floor(line / SERIES_COLOURS) % DASHES.length];
+}
+
 /** Draw into `target`. The colours are those that are in force now: draw anew when the theme changes. */
 export function draw(target: HTMLElement, data: ChartData, options: PlotOptions): uPlot {
   const style = getComputedStyle(target);
@@ -66,7 +71,7 @@ export function draw(target: HTMLElement, data: ChartData, options: PlotOptions)
           space: 64,
           grid: { show: false },
           values: (_, times) => times.map((time) => clockTime(time)),
-          incrs: [300],
+          incrs: [60, 120, 300],
         },
         { ...axis, size: 40, space: 24, values: (_, values) => values.map(options.number) },
       ],
@@ -74,7 +79,7 @@ export function draw(target: HTMLElement, data: ChartData, options: PlotOptions)
         {},
         ...Array.from({ length: options.lines }, (_, line): uPlot.Series => {
           const colour = token(`--series-${(line % SERIES_COLOURS) + 1}`);
-          const dash = DASHES[Math.floor(line / SERIES_COLOURS) % DASHES.length];
+          const dash = dashOf(line);
           return {
             stroke: colour,
             width: 1.5,
