@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import logging
 import os
@@ -28,6 +29,7 @@ _MAX_ANSWER_BYTES = 65_536
 _MAX_SECRET_BYTES = 4096
 # What may stand in an HTTP header and in one line of a file.
 _SECRET = re.compile(r"[\x21-\x7e]+")
+_OWN_CREDENTIAL = re.compile(r"ghn_[A-Za-z0-9_-]{43}")
 HOW_TO_ENROL = (
     "make a join token on the hub with `gpuherd hub token create`, put it in a file on this node and start the agent "
     "with --join-token-file FILE"
@@ -37,6 +39,7 @@ HOW_TO_ENROL = (
 class _Request(Struct, frozen=True, omit_defaults=True):
     token: str
     hostname: str
+    credential: str
     name: str | None = None
 
 
@@ -117,8 +120,11 @@ class Credentials:
             self.check()
         token = self._join_token or ""
         hostname = clean(socket.gethostname())
-        self._write("")  # before the token is spent: a credential that cannot be kept would be lost
-        body = msgspec.json.encode(_Request(token=token, hostname=hostname, name=self._node_name))
+        # Kept before the token is spent: if the answer is lost, the same request gives it again, also after a restart.
+        credential = self._own_credential()
+        body = msgspec.json.encode(
+            _Request(token=token, hostname=hostname, credential=credential, name=self._node_name)
+        )
         status, answer = self._post(body)
         if not 200 <= status < 300:
             raise self._refusal(status, answer)
@@ -173,13 +179,31 @@ class Credentials:
             f"{HOW_TO_ENROL}"
         )
 
-    def _store(self, credential: str) -> None:
-        self._write(credential + "\n").replace(self._credential_file)
+    def _own_credential(self) -> str:
+        """Give the credential to enrol with: that of an enrolment which was not finished, else a new one.
 
-    def _write(self, text: str) -> Path:
-        """Write beside the credential's file and give the path; ``Misconfigured`` if that is impossible."""
-        path = self._credential_file
-        temporary = path.with_name(f".{path.name}.new")
+        It is shown to the hub it was made for and to no other: that one could speak as this node with it.
+        """
+        try:
+            credential, url = self._unfinished.read_text(encoding="utf-8").split()
+        except (OSError, ValueError):
+            credential = url = ""
+        if url != self.address.url or not _OWN_CREDENTIAL.fullmatch(credential):
+            credential = "ghn_" + base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+            self._write(self._unfinished, f"{credential}\n{self.address.url}\n")
+        return credential
+
+    @property
+    def _unfinished(self) -> Path:
+        return self._credential_file.with_name(f".{self._credential_file.name}.new")
+
+    def _store(self, credential: str) -> None:
+        self._write(self._credential_file, credential + "\n")
+        self._unfinished.unlink(missing_ok=True)
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a file whole and for good, readable by its owner only; ``Misconfigured`` if that is impossible."""
+        temporary = path.with_name(f"{path.name}.tmp")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -189,9 +213,14 @@ class Credentials:
                 os.fsync(fd)
             finally:
                 os.close(fd)
+            temporary.replace(path)
+            folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         except OSError as error:
             raise Misconfigured(
                 f"the credential cannot be kept in {path}: {error.strerror}; make the folder writable or set "
                 "agent.state_dir"
             ) from error
-        return temporary

@@ -69,7 +69,7 @@ class Admission:
             )
         return node_id
 
-    async def enrol(self, *, token: str, name: str, peer: str) -> Enrolled:
+    async def enrol(self, *, token: str, name: str, peer: str, credential: str | None = None) -> Enrolled:
         """Buy a credential; ``Refused`` if the token or name will not do, or ``peer`` has failed too often."""
         self._attempts.check(peer, self._clock.monotonic())
         if self._waiting >= MAX_WAITING:
@@ -77,7 +77,13 @@ class Admission:
         self._waiting += 1
         try:
             enrolled = await asyncio.to_thread(
-                partial(self._enrolment.enrol, token=token, name=name, now=self._clock.wall())
+                partial(
+                    self._enrolment.enrol,
+                    token=token,
+                    name=name,
+                    now=self._clock.wall(),
+                    credential=credential,
+                )
             )
         except Refused:
             self._attempts.failed(peer, self._clock.monotonic())

@@ -65,7 +65,13 @@ _CODES = {
     415: "unsupported_media_type",
     429: "too_many_requests",
 }
-_REFUSED_STATUS = {"name_taken": 409, "token_invalid": 403, "too_many_attempts": 429, "unknown_node": 404}
+_REFUSED_STATUS = {
+    "credential_taken": 409,
+    "name_taken": 409,
+    "token_invalid": 403,
+    "too_many_attempts": 429,
+    "unknown_node": 404,
+}
 
 
 def _from_litestar(error: HTTPException) -> HttpError:

@@ -347,9 +347,13 @@ class Hub:
         """Give everyone who holds a device."""
         return self.fleet.users()
 
-    async def enrol(self, *, token: str, hostname: str, name: str | None, peer: str) -> Enrolled:
+    async def enrol(
+        self, *, token: str, hostname: str, name: str | None, peer: str, credential: str | None = None
+    ) -> Enrolled:
         """Exchange a join token for a node credential."""
-        return await self._admitted.enrol(token=token, name=name or hostname, peer=peer)
+        return await self._admitted.enrol(
+            token=token, name=name or hostname, peer=peer, credential=credential
+        )
 
     def node_of(self, authorization: str | None) -> str:
         """Give the node a request comes from."""

@@ -22,7 +22,7 @@ class EnrolledNode(Protocol):
 
     @property
     def credential(self) -> str:
-        """The node's secret; shown this once."""
+        """The node's secret."""
 
 
 class Services(Protocol):
@@ -46,8 +46,10 @@ class Services(Protocol):
     def health(self) -> Health:
         """Tell how the hub is doing."""
 
-    async def enrol(self, *, token: str, hostname: str, name: str | None, peer: str) -> EnrolledNode:
-        """Exchange a join token for a node credential; ``Refused`` says why not."""
+    async def enrol(
+        self, *, token: str, hostname: str, name: str | None, peer: str, credential: str | None = None
+    ) -> EnrolledNode:
+        """Exchange a join token for a node credential, the node's own if it brings one; ``Refused`` says why not."""
 
     def node_of(self, authorization: str | None) -> str:
         """Give the node that a request's credential belongs to; ``HttpError`` 401 otherwise."""

@@ -8,7 +8,13 @@ import unicodedata
 
 from msgspec import Struct
 
-from gpuherd.auth.secrets import JOIN_TOKEN_PREFIX, NODE_CREDENTIAL_PREFIX, digest, new_secret
+from gpuherd.auth.secrets import (
+    JOIN_TOKEN_PREFIX,
+    NODE_CREDENTIAL_PREFIX,
+    digest,
+    is_node_credential,
+    new_secret,
+)
 from gpuherd.model.errors import Refused
 from gpuherd.model.text import clean
 from gpuherd.records.nodes import EnrolledNodes, NodeRecord, NodeRecords
@@ -21,7 +27,7 @@ _MAX_SECRET_LENGTH = 200
 
 
 class Enrolled(Struct, frozen=True, kw_only=True):
-    """A new node and its secret, which is shown this once."""
+    """A node and its secret."""
 
     node_id: str
     name: str
@@ -71,15 +77,38 @@ class Enrolment:
         self._records.add_token(digest=digest(token), now=now, expires_at=now + lifetime_seconds, uses=uses)
         return token
 
-    def enrol(self, *, token: str, name: str, now: float) -> Enrolled:
-        """Buy a credential with a join token; ``Refused`` if the token or the name will not do."""
+    def enrol(self, *, token: str, name: str, now: float, credential: str | None = None) -> Enrolled:
+        """Buy a credential with a join token; ``Refused`` if the token or the name will not do.
+
+        ``credential`` is one that the node has made for itself. Asking again with it, because the answer was lost,
+        gives the same answer and spends nothing, however old the token: who knows it is the node.
+        """
         if not token.startswith(JOIN_TOKEN_PREFIX) or len(token) > _MAX_SECRET_LENGTH:
             raise Refused(
                 "token_invalid",
                 f"this is no join token: those start with {JOIN_TOKEN_PREFIX} and are made on the hub with "
                 "`gpuherd hub token create`",
             )
-        return self._add(name, now, digest(token))
+        if credential is None:
+            return self._add(name, now, digest(token))
+        if not is_node_credential(credential):
+            raise Refused(
+                "credential_invalid",
+                f"a node's own credential is {NODE_CREDENTIAL_PREFIX} and 43 characters of A–Z, a–z, 0–9, _ and -",
+            )
+        return self._enrolled_before(name, credential) or self._add(name, now, digest(token), credential)
+
+    def _enrolled_before(self, name: str, credential: str) -> Enrolled | None:
+        node_id = self._records.node_of(digest(credential))
+        if node_id is None:
+            return None
+        if node_id != node_id_for(clean(name)):
+            raise Refused(
+                "credential_taken",
+                f"this credential is that of node {node_id}; if this machine was copied from it, delete the copied "
+                "files in the agent's state folder and start the agent again",
+            )
+        return Enrolled(node_id=node_id, name=clean(name), credential=credential)
 
     def admit(self, name: str, *, now: float) -> Enrolled:
         """Enrol without a token, for the machine the hub runs on. A node of this name gets a new credential."""
@@ -88,11 +117,18 @@ class Enrolment:
             return Enrolled(node_id=node_id, name=clean(name), credential=credential)
         return self._add(name, now, None)
 
-    def _add(self, name: str, now: float, token: str | None) -> Enrolled:
+    def _add(self, name: str, now: float, token: str | None, credential: str | None = None) -> Enrolled:
         name = clean(name)
-        node_id, credential = node_id_for(name), new_secret(NODE_CREDENTIAL_PREFIX)
-        self._records.enrol(node_id=node_id, name=name, credential=digest(credential), now=now, token=token)
-        return Enrolled(node_id=node_id, name=name, credential=credential)
+        node_id, secret = node_id_for(name), credential or new_secret(NODE_CREDENTIAL_PREFIX)
+        try:
+            self._records.enrol(node_id=node_id, name=name, credential=digest(secret), now=now, token=token)
+        except Refused:
+            # The same request may have come twice at the same time, and the other was faster.
+            before = None if credential is None else self._enrolled_before(name, credential)
+            if before is None:
+                raise
+            return before
+        return Enrolled(node_id=node_id, name=name, credential=secret)
 
     def nodes(self) -> tuple[NodeRecord, ...]:
         """List every node."""

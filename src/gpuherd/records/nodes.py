@@ -76,6 +76,17 @@ class NodeRecords:
         except SQLAlchemyError as error:
             raise _failed(error) from error
 
+    def node_of(self, credential: str) -> str | None:
+        """Give the node that a credential's digest belongs to."""
+        try:
+            with self._engine.connect() as connection:
+                found = connection.execute(
+                    select(node_credentials.c.node_id).where(node_credentials.c.digest == credential)
+                ).scalar_one_or_none()
+                return None if found is None else str(found)
+        except SQLAlchemyError as error:
+            raise _failed(error) from error
+
     def add_token(self, *, digest: str, now: float, expires_at: float, uses: int) -> None:
         """Keep a join token; forget those that have expired."""
         try:

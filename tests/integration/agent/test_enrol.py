@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -85,13 +86,15 @@ def test_a_token_buys_a_credential_that_is_kept(
         assert credentials(hub, tmp_path, token_file, name="rack 7").get() == CREDENTIAL
     ((path, request),) = hub.requests
     assert path == "/base/api/v1/enroll"
-    assert request.keys() == {"token", "hostname", "name"}
+    assert request.keys() == {"token", "hostname", "name", "credential"}
     assert (request["token"], request["name"]) == (TOKEN, "rack 7")
     file = tmp_path / "state" / "credential"
     assert file.read_text() == CREDENTIAL + "\n"
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in file.parent.iterdir()] == ["credential"]
     assert "gpu01" in caplog.text
+    assert request["credential"] not in caplog.text
     assert TOKEN not in caplog.text
     assert CREDENTIAL not in caplog.text
     token_file.unlink()
@@ -163,6 +166,40 @@ def test_a_hub_that_is_not_there_is_a_failure_to_try_again(
         late.get()
     hub.status = 200
     assert late.get() == CREDENTIAL
+    first, second = (request["credential"] for _, request in hub.requests)
+    assert first == second, "asked again with the same, so that the hub can tell"
+
+
+def test_an_unfinished_enrolment_goes_on_after_a_restart_but_not_at_another_hub(
+    hub: EnrolHub, tmp_path: Path, token_file: Path
+) -> None:
+    hub.status = 503
+    for _ in range(2):
+        with pytest.raises(Failed):
+            credentials(hub, tmp_path, token_file).get()
+    (file,) = (tmp_path / "state").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    other = EnrolHub()
+    try:
+        assert credentials(other, tmp_path, token_file).get() == CREDENTIAL
+        ((_, elsewhere),) = other.requests
+    finally:
+        other.stop()
+    first, second = (request["credential"] for _, request in hub.requests)
+    assert first == second
+    assert elsewhere["credential"] != first, "another hub could speak as this node with it"
+    assert re.fullmatch(r"ghn_[A-Za-z0-9_-]{43}", first)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"ghn_short http://x\n", b"a b c"])
+def test_an_unfinished_enrolment_that_cannot_be_read_is_begun_anew(
+    hub: EnrolHub, tmp_path: Path, token_file: Path, content: bytes
+) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / ".credential.new").write_bytes(content)
+    assert credentials(hub, tmp_path, token_file).get() == CREDENTIAL
+    ((_, request),) = hub.requests
+    assert re.fullmatch(r"ghn_[A-Za-z0-9_-]{43}", request["credential"])
 
 
 def test_a_credential_that_cannot_be_kept_names_the_folder(

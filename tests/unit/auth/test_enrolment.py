@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuherd.auth.attempts import FailedAttempts
-from gpuherd.auth.enrolment import Credentials, node_id_for
+from gpuherd.auth.enrolment import Credentials, Enrolment, node_id_for
 from gpuherd.auth.secrets import JOIN_TOKEN_PREFIX, NODE_CREDENTIAL_PREFIX, digest, new_secret
 from gpuherd.model.errors import Refused
-from gpuherd.records.nodes import EnrolledNodes
+from gpuherd.records.database import open_records
+from gpuherd.records.nodes import EnrolledNodes, NodeRecords
 
 
 @pytest.mark.parametrize(
@@ -79,3 +83,58 @@ def test_failures_of_many_senders_take_bounded_memory() -> None:
         attempts.failed(str(number), 0)
     assert len(attempts._counts) == 10
     assert attempts.total == 1000
+
+
+@pytest.fixture
+def enrolment(tmp_path: Path) -> Iterator[Enrolment]:
+    enrolment = Enrolment(NodeRecords(open_records(tmp_path / "records.sqlite")))
+    yield enrolment
+    enrolment.close()
+
+
+def test_an_enrolment_asked_for_again_is_answered_alike_and_costs_nothing(enrolment: Enrolment) -> None:
+    token = enrolment.create_token(now=0.0, lifetime_seconds=60.0, uses=2)
+    own = new_secret(NODE_CREDENTIAL_PREFIX)
+    first = enrolment.enrol(token=token, name="Gpu 01", now=1.0, credential=own)
+    assert (first.node_id, first.credential) == ("gpu-01", own)
+    assert enrolment.enrol(token=token, name="Gpu 01", now=2.0, credential=own) == first
+    assert enrolment.enrol(token=token, name="Gpu 01", now=9999.0, credential=own) == first, "however late"
+    assert enrolment.enrol(token=token, name="other", now=2.0).node_id == "other", "its second use is left"
+    assert [node.id for node in enrolment.nodes()] == ["gpu-01", "other"]
+
+
+def test_requests_that_come_at_the_same_time_get_one_answer(enrolment: Enrolment) -> None:
+    token = enrolment.create_token(now=0.0)
+    own = new_secret(NODE_CREDENTIAL_PREFIX)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(
+            pool.map(lambda _: enrolment.enrol(token=token, name="a", now=1.0, credential=own), range(12))
+        )
+    assert len({(answer.node_id, answer.credential) for answer in answers}) == 1
+
+
+def test_neither_a_stolen_token_nor_a_copied_credential_takes_over_a_node(enrolment: Enrolment) -> None:
+    token = enrolment.create_token(now=0.0, uses=5)
+    own = new_secret(NODE_CREDENTIAL_PREFIX)
+    enrolment.enrol(token=token, name="a", now=1.0, credential=own)
+    for thief in (None, new_secret(NODE_CREDENTIAL_PREFIX)):
+        with pytest.raises(Refused) as caught:
+            enrolment.enrol(token=token, name="a", now=1.0, credential=thief)
+        assert caught.value.code == "name_taken"
+    with pytest.raises(Refused) as caught:
+        enrolment.enrol(token=token, name="copy of a", now=1.0, credential=own)
+    assert caught.value.code == "credential_taken"
+    enrolment.remove("a")
+    spent = enrolment.create_token(now=0.0, uses=0)
+    with pytest.raises(Refused) as caught:
+        enrolment.enrol(token=spent, name="a", now=1.0, credential=own)
+    assert caught.value.code == "token_invalid", "a removed node needs a token like any other"
+
+
+@pytest.mark.parametrize("own", ["", "ghn_", "ghn_" + "a" * 42, "ghj_" + "a" * 43, "ghn_" + "ä" * 43])
+def test_a_node_cannot_choose_a_credential_that_is_none(enrolment: Enrolment, own: str) -> None:
+    token = enrolment.create_token(now=0.0)
+    with pytest.raises(Refused) as caught:
+        enrolment.enrol(token=token, name="a", now=1.0, credential=own)
+    assert caught.value.code == "credential_invalid"
+    assert enrolment.nodes() == ()

@@ -1,4 +1,4 @@
-// Generated from OpenAPI a5f54f42a7ee86e0328ce2a31ff4d0bba687f214d1bceed19406ba9a87f758fd by `npm run generate`; do not edit.
+// Generated from OpenAPI 8e0ca317e6e1da5b8fbca1ebdf560fd47f50aa908f40127b545a5d8b7ad8728a by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/agent": {
         parameters: {
@@ -33,7 +33,8 @@ export interface paths {
          * Become a node
          * @description Exchange a join token for a credential of this node's own.
          *
-         *     403: the token is unknown, spent or expired. 409: the name is taken. 429: too many failed attempts.
+         *     403: the token is unknown, spent or expired. 409: the name is taken, or the credential is another node's.
+         *     429: too many failed attempts.
          */
         post: operations["enroll"];
         delete?: never;
@@ -508,6 +509,11 @@ export interface components {
          * @description A machine that wants to become a node.
          */
         EnrolmentRequest: {
+            /**
+             * @description A secret that the node has made for itself: ghn_ and 256 random bits in base64url without padding. With it the same request may be sent again, should its answer be lost, and is answered alike. Without it the hub makes one.
+             * @default null
+             */
+            credential?: string | null;
             /** @description What the machine calls itself. */
             hostname: string;
             /**
@@ -523,7 +529,7 @@ export interface components {
          * @description Who the node is to the hub from now on.
          */
         EnrolmentResult: {
-            /** @description The node's secret. It is shown this once. */
+            /** @description The node's secret: the one it brought, or a new one that is shown this once. */
             credential: string;
             /** @description The id the hub has given; unique and for ever. */
             node_id: string;
