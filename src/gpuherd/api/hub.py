@@ -106,7 +106,7 @@ class Hub:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.fleet = Fleet(clock=self.clock, settings=availability or AvailabilitySettings(), names=names)
-        self.links = NodeLinks(self.fleet, monotonic=self.clock.monotonic)
+        self.links = NodeLinks(self.fleet, monotonic=self.clock.monotonic, note=self.fleet.note)
         self.stream = LiveStream(self.fleet, max_viewers=settings.max_viewers)
         self._outfit: Outfit = outfit or BareOutfit()
         self._roster: Roster | None = None

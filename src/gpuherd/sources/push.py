@@ -16,7 +16,9 @@ from typing import Protocol
 from msgspec import structs
 
 from gpuherd.model.errors import Refused
+from gpuherd.model.reports import Problem
 from gpuherd.model.text import clip
+from gpuherd.sources.frame_rate import TOO_MANY_FRAMES, FrameRate
 from gpuherd.wire.codec import UnknownFrame, agent_decoder, encode
 from gpuherd.wire.frames import (
     PROTOCOL_MINOR,
@@ -42,7 +44,7 @@ GOODBYE_SECONDS = 2.0
 """How long the other side may take to hear why its link ends."""
 NEVER_LIVE_SEQ = 2**62
 """Where the live frames of an older run begin: nowhere."""
-FINAL_CODES = frozenset({"frame_too_large", "unknown_node"})
+FINAL_CODES = frozenset({"frame_too_large", "unknown_node", TOO_MANY_FRAMES})
 """Refusals that end the link at once."""
 
 _REPLACED = Notice(
@@ -117,6 +119,7 @@ class Link:
         self.silent_since = opened_at
         self.silence_allowed_seconds = 15.0
         self.run: NumberedRun | None = None
+        self.live_from_seq = 0
         self.acked_seq = -1
         self.past: NumberedRun | None = None
         self.past_acked_seq = -1
@@ -129,13 +132,22 @@ class Link:
 class NodeLinks:
     """All links. Every method runs on the event loop that owns the fleet."""
 
-    def __init__(self, intake: Intake, *, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        *,
+        monotonic: Callable[[], float],
+        note: Callable[[str, str, Problem | None], None] = lambda *_: None,
+    ) -> None:
+        """``note`` shows on a node what the hub has to say of it: (node id, subject, problem)."""
         self._intake = intake
+        self._note = note
         self._monotonic = monotonic
         self._decode = agent_decoder().decode
         self._links: dict[str, Link] = {}
         self._saved: dict[str, Mapping[str, int]] = {}
         self._replacements: dict[str, list[float]] = {}
+        self._rates: dict[str, FrameRate] = {}
         self.replaced = 0
 
     @property
@@ -186,6 +198,7 @@ class NodeLinks:
 
     async def _read(self, link: Link) -> None:
         channel, decode = link.channel, self._decode
+        rate = self._rates.setdefault(link.node_id, FrameRate(self._monotonic()))
         bad_frames = 0
         while link.ending is None:
             message = await channel.receive()
@@ -194,7 +207,13 @@ class NodeLinks:
             link.frames += 1
             run, frame = link.run, None
             try:
-                frame = decode(message)
+                try:
+                    frame = decode(message)
+                finally:
+                    # Counted whatever it is; the time it took to decode is spent.
+                    pause_seconds = self._count(link, rate, frame, len(message))
+                if pause_seconds:
+                    await asyncio.sleep(pause_seconds)
                 if run is None or isinstance(frame, Hello):
                     await self._open_run(link, frame)
                 elif isinstance(frame, PastFrames):
@@ -207,8 +226,11 @@ class NodeLinks:
                 bad_frames += 1
                 if run is None:
                     self._intake.refuse(link.node_id, refusal)
-                elif frame is None:
+                elif frame is None or refusal.code == TOO_MANY_FRAMES:
                     run.refuse(refusal)
+                if refusal.code == TOO_MANY_FRAMES:
+                    problem = Problem(code=refusal.code, message=clip(str(refusal), 512))
+                    self._note(link.node_id, "contact", problem)
                 notice = Notice(
                     code=refusal.code,
                     message=clip(str(refusal), 512),
@@ -220,6 +242,18 @@ class NodeLinks:
                 else:
                     await channel.send(encode(notice))
 
+    def _count(
+        self, link: Link, rate: FrameRate, frame: FromAgent | UnknownFrame | None, size_bytes: int
+    ) -> float:
+        """Count a message; gives how long to wait before the next is read, ``Refused`` if it is one of a flood."""
+        if isinstance(frame, PastFrames):
+            return rate.take_past(len(frame.frames), size_bytes, self._monotonic())
+        seq = getattr(frame, "seq", None)
+        if seq is not None and seq < link.live_from_seq:
+            return rate.take_past(1, size_bytes, self._monotonic())
+        rate.take_live(size_bytes, self._monotonic())
+        return 0.0
+
     async def _open_run(self, link: Link, hello: FromAgent | UnknownFrame) -> None:
         if not isinstance(hello, Hello):
             raise Refused("hello_missing", "the first frame must be a hello")
@@ -230,6 +264,7 @@ class NodeLinks:
         # Only what is saved may be forgotten by the node. Frames taken but not yet saved are sent again and ignored.
         resume_after_seq = min(run.resume_after_seq, self._saved_seq(link.node_id, run.boot_id))
         link.run = run
+        link.live_from_seq = hello.live_from_seq
         link.acked_seq = resume_after_seq
         if link.past is not None and link.past.boot_id == run.boot_id:
             link.past = None
@@ -325,6 +360,7 @@ class NodeLinks:
         """Forget the numbers of a node that was removed."""
         self._saved.pop(node_id, None)
         self._replacements.pop(node_id, None)
+        self._rates.pop(node_id, None)
 
     async def close_all(self) -> None:
         """Say goodbye to every node: the hub is stopping and they should connect again."""

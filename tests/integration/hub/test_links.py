@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import msgspec
@@ -300,5 +301,29 @@ def test_a_link_whose_other_side_is_dead_is_given_up(tmp_path: Path) -> None:
             client.connection.transport.abort()
             await newer.close()
             await eventually(lambda: hub.links.open_count == 0)
+
+    asyncio.run(story())
+
+
+def test_a_node_that_floods_is_shut_out_with_the_reason_and_its_neighbour_is_not_harmed(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with (
+            running_hub(tmp_path) as hub,
+            node_client(hub, "calm") as calm,
+            node_client(hub, "loud") as loud,
+        ):
+            await loud.sample()
+            with contextlib.suppress(ConnectionClosed):
+                for _ in range(20_000):
+                    await loud.sample()
+            notice = await loud.notice()
+            assert (notice.code, notice.is_final) == ("too_many_frames", True)
+            shown = hub.node_view("loud")
+            assert shown is not None
+            assert [problem.code for problem in shown.notes] == ["too_many_frames"]
+            assert hub.fleet.node_health()[1].refused == {"too_many_frames": 1}
+            await calm.wait_acked(await calm.sample())
 
     asyncio.run(story())

@@ -6,8 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from gpuherd.model.errors import Refused
 from gpuherd.model.processes import ProcessTable
+from gpuherd.model.reports import Problem
+from gpuherd.sources.frame_rate import LIVE_BURST, LIVE_PER_SECOND, PAST_BURST
 from gpuherd.sources.push import NodeLinks
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
 from gpuherd.wire.frames import (
@@ -75,6 +79,10 @@ class Intake:
         self.refused: list[tuple[str, str]] = []
         self.hellos: list[Hello] = []
         self.runs: list[Taken] = []
+        self.notes: dict[tuple[str, str], Problem | None] = {}
+
+    def note(self, node_id: str, subject: str, problem: Problem | None) -> None:
+        self.notes[node_id, subject] = problem
 
     def open_run(self, node_id: str, hello: Hello) -> Taken:
         self.hellos.append(hello)
@@ -101,16 +109,28 @@ def past(*messages: bytes) -> bytes:
     return encode(PastFrames(frames=messages))
 
 
+def sample_message(seq: int) -> bytes:
+    return encode(SampleFrame(seq=seq, time=1.0, facts_revision=1, table_revision=1, host=b""))
+
+
 async def settle() -> None:
     """Let everything that can run do so."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
+async def drain(pipe: Pipe) -> None:
+    """Wait until all that was put in is read."""
+    async with asyncio.timeout(10):
+        while not pipe.inbox.empty():  # noqa: ASYNC110 - a queue has no such event
+            await asyncio.sleep(0.005)
+    await settle()
+
+
 def play(story: Callable[[NodeLinks, Intake, ManualClock], Awaitable[None]]) -> None:
     async def run() -> None:
         clock, intake = ManualClock(), Intake()
-        links = NodeLinks(intake, monotonic=clock.monotonic)
+        links = NodeLinks(intake, monotonic=clock.monotonic, note=intake.note)
         await story(links, intake, clock)
         await links.close_all()
 
@@ -341,6 +361,83 @@ def test_past_frames_that_make_no_sense_are_refused_and_the_rest_is_taken() -> N
         current, old = intake.runs
         assert old.frames == 1
         assert len(current.refused) == 4, "counted against the node"
+        assert not task.done()
+
+    play(story)
+
+
+def test_a_flood_of_live_frames_ends_the_link_and_is_shown_on_the_node() -> None:
+    async def story(links: NodeLinks, intake: Intake, clock: ManualClock) -> None:
+        pipe, task = await link(links)
+        calm, _task = await link(links, "calm")
+        for seq in range(int(LIVE_BURST) + 10):
+            pipe.inbox.put_nowait(sample_message(seq))
+        ending = await task
+        assert ending is not None
+        assert (ending.code, ending.is_final) == ("too_many_frames", True)
+        assert pipe.closed == (4000, "too_many_frames")
+        assert intake.runs[0].frames == LIVE_BURST - 1  # its hello counts too
+        assert intake.runs[0].refused == ["too_many_frames"]
+        problem = intake.notes["a", "contact"]
+        assert problem is not None
+        assert "100 frames" in problem.message
+        calm.inbox.put_nowait(sample_message(0))
+        await drain(calm)
+        assert intake.runs[1].frames == 1, "its neighbour goes on"
+        _again, refused = await link(links)
+        assert refused.done(), "dialling again does not help"
+        clock.advance(10)
+        again, _task = await link(links)
+        for seq in range(int(LIVE_PER_SECOND) * 5):
+            again.inbox.put_nowait(sample_message(seq))
+        await drain(again)
+        assert links.open_count == 2, "a while later it is listened to again"
+
+    play(story)
+
+
+def test_large_frames_weigh_more() -> None:
+    async def story(links: NodeLinks, intake: Intake, _: ManualClock) -> None:
+        pipe, task = await link(links)
+        for seq in range(100):
+            pipe.inbox.put_nowait(msgspec.msgpack.encode({"type": "new", "seq": seq, "x": bytes(500_000)}))
+        ending = await task
+        assert ending is not None
+        assert ending.code == "too_many_frames"
+        assert 60 < intake.runs[0].frames < 70
+
+    play(story)
+
+
+def test_a_flood_of_history_is_read_more_slowly_and_none_of_it_is_lost() -> None:
+    async def story(links: NodeLinks, intake: Intake, clock: ManualClock) -> None:
+        pipe, task = await link(links)
+        batch = [sample_message(seq) for seq in range(1000)]
+        pipe.inbox.put_nowait(past(OLD_HELLO))
+        for _round in range(int(PAST_BURST) // 1000):
+            pipe.inbox.put_nowait(past(*batch))
+        pipe.inbox.put_nowait(sample_message(0))
+        await settle()
+        assert not pipe.inbox.empty(), "what is beyond its allowance waits"
+        await drain(pipe)
+        current, old = intake.runs
+        assert (current.frames, old.frames) == (1, int(PAST_BURST))
+        assert not task.done()
+        assert intake.notes == {}
+
+    play(story)
+
+
+def test_what_waited_in_the_current_run_is_history_too() -> None:
+    async def story(links: NodeLinks, intake: Intake, _: ManualClock) -> None:
+        pipe = Pipe()
+        hello = Hello(boot_id="boot", layout=LAYOUT, time=1.0, interval_seconds=1.0, live_from_seq=3000)
+        pipe.inbox.put_nowait(encode(hello))
+        for seq in range(3010):
+            pipe.inbox.put_nowait(sample_message(seq))
+        task = asyncio.create_task(links.serve("a", pipe))
+        await drain(pipe)
+        assert intake.runs[0].frames == 3010, "more than would be taken of live ones"
         assert not task.done()
 
     play(story)
