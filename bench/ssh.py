@@ -1,7 +1,7 @@
 """SSH: what following nodes over one long-lived channel each costs the hub, against asking anew for every sample.
 
 Everything is real but the GPUs: an sshd on loopback, the script's own output (with an nvidia-smi that prints eight
-GPUs), the hub's own code in a process of its own. All three ways fetch the same bytes, a recorded round.
+GPUs), the hub's own code in a process of its own. All three ways fetch recorded rounds of the same size.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ KIB = 1024
 
 NVIDIA_SMI = r"""#!/bin/sh
 case "$*" in
-*--help-query-gpu*) for f in index uuid name pci.bus_id driver_version memory.total memory.reserved memory.used \
-    utilization.gpu utilization.memory temperature.gpu power.draw enforced.power.limit fan.speed clocks.current.sm \
-    clocks.current.memory clocks.max.sm pstate ecc.errors.corrected.volatile.total \
+*--help-query-gpu*) for f in index uuid name pci.bus_id driver_version compute_cap mig.mode.current memory.total \
+    memory.reserved memory.used utilization.gpu utilization.memory utilization.encoder utilization.decoder \
+    temperature.gpu power.draw enforced.power.limit power.default_limit fan.speed clocks.current.sm \
+    clocks.current.memory clocks.max.sm pstate clocks_event_reasons.active ecc.errors.corrected.volatile.total \
     ecc.errors.uncorrected.volatile.total; do printf '"%s"\n\n' $f; done ;;
-*--query-gpu=*) for i in 0 1 2 3 4 5 6 7; do echo "$i, GPU-0000000$i-1111-2222-3333-444444444444, \
-NVIDIA A100-SXM4-80GB, 00000000:0$i:00.0, 535.104.05, 81920, 619, 41231, 87, 34, 61, 312.48, 400.00, [N/A], 1410, \
-1593, 1410, P0, 0, 0"; done ;;
+*--query-gpu=*) read -r n <FOLDER/asked; echo $((n + 1)) >FOLDER/asked
+    for i in 0 1 2 3 4 5 6 7; do v=$(((n * 37 + i * 11) % 64)); echo "$i, \
+GPU-0000000$i-1111-2222-3333-444444444444, NVIDIA A100-SXM4-80GB, 00000000:0$i:00.0, 535.104.05, 8.0, Disabled, \
+81920, 619, $((41231 + v)), $((36 + v)), $v, 0, 0, $((v / 8 + 50)), $((v + 300)).$((v + 10)), 400.00, 400.00, \
+[N/A], $((1350 + v)), 1593, 1410, P0, 0x0000000000000004, 0, 0"; done ;;
 *--query-compute-apps=*) i=0; for pid in PIDS; do
     echo "GPU-0000000$i-1111-2222-3333-444444444444, $pid, 40123"; i=$((i + 1)); done ;;
 esac
@@ -52,15 +55,16 @@ esac
 
 LOOP = """\
 set -- $p
-first=$(sed "s/^@TOKEN /@$3 /" FOLDER/first; echo .) later=$(sed "s/^@TOKEN /@$3 /" FOLDER/later; echo .)
-n=1
-printf '\\n@%s start 1\\n\\n@%s round 1\\n%s\\n@%s end 1\\n' $3 $3 "${first%.}" $3
+for i in 1 3 4 5; do eval "round$i=\\$(sed \\"s/^@TOKEN /@$3 /\\" FOLDER/round$i; echo .)"; done
+n=1 i=3
+printf '\\n@%s start 1\\n\\n@%s round 1\\n%s\\n@%s end 1\\n' $3 $3 "${round1%.}" $3
 while sleep $4; do
-    n=$((n + 1))
+    n=$((n + 1)) i=$(((n + 1) % 3 + 3))
+    eval "later=\\$round$i"
     printf '\\n@%s round %s\\n%s\\n@%s end %s\\n' $3 $n "${later%.}" $3 $n
 done
 """
-"""A recorded round again and again, by the shell itself: the node's own work is not what is measured."""
+"""Recorded rounds in turn, by the shell itself: the node's own work is not what is measured."""
 TOKEN = "0" * 32
 
 
@@ -107,10 +111,12 @@ def logins(folder: Path) -> int:
 
 
 def record_rounds(folder: Path) -> int:
-    """Keep the script's first round, with the facts, and a later one; gives the bytes of that."""
+    """Keep the script's first round, with the facts, and three later ones; gives the bytes of one of those."""
     sleepers = [subprocess.Popen(["sleep", "600"]) for _ in range(8)]
     program = folder / "nvidia-smi"
-    program.write_text(NVIDIA_SMI.replace("PIDS", " ".join(str(sleeper.pid) for sleeper in sleepers)))
+    pids = " ".join(str(sleeper.pid) for sleeper in sleepers)
+    program.write_text(NVIDIA_SMI.replace("PIDS", pids).replace("FOLDER", str(folder)))
+    (folder / "asked").write_text("0\n")
     program.chmod(0o755)
     message = start_message(
         TOKEN, interval_seconds=1, deadline_seconds=10, command_lines="full", script=b""
@@ -127,16 +133,16 @@ def record_rounds(folder: Path) -> int:
         assert node.stdout is not None
         node.stdin.write(message + b"\n")
         node.stdin.flush()
-        while f"@{TOKEN} end 3\n".encode() not in printed:
+        while f"@{TOKEN} end 5\n".encode() not in printed:
             printed += os.read(node.stdout.fileno(), 65536)
     finally:
         for process in (node, *sleepers):
             process.terminate()
             process.wait(10)
-    for name, number in (("first", 1), ("later", 3)):
+    for number in (1, 3, 4, 5):
         begin, end = (f"\n@{TOKEN} {word} {number}\n".encode() for word in ("round", "end"))
-        (folder / name).write_bytes(printed.partition(begin)[2].partition(end)[0])
-    return (folder / "later").stat().st_size
+        (folder / f"round{number}").write_bytes(printed.partition(begin)[2].partition(end)[0])
+    return (folder / "round3").stat().st_size
 
 
 class Hub:
@@ -188,7 +194,7 @@ def measure_ssh(seconds: float = 8.0, rounds: int = 3) -> list[Figure]:
                 hosts=HOSTS,
                 interval_seconds=1.0,
                 seconds=seconds,
-                command=f"cat {folder}/later",
+                command=f"cat {folder}/round3",
                 script=LOOP.replace("FOLDER", str(folder)).replace("TOKEN", TOKEN),
             )
             figures = _costs(folder, job, rounds, size)
@@ -298,5 +304,5 @@ def _many(folder: Path, job: Job) -> Figure:
         met=late == 0 and made == MANY,
         note=f"late: more than {LATE_SECONDS:g} s after its time; the longest gap was {max(done.gaps):.2f} s; "
         f"hub {done.cpu_seconds / herd.seconds:.3f} cores, reports made; {made} logins, all reporting after "
-        f"{done.start_seconds:.0f} s; the nodes' loop prints a recorded round",
+        f"{done.start_seconds:.0f} s; the nodes' loop prints recorded rounds",
     )

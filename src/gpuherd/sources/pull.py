@@ -23,6 +23,7 @@ from aiohttp import (
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.targets import NodeWay, Target
 from gpuherd.model.text import clean
+from gpuherd.sources.dial_gate import DialGate
 from gpuherd.sources.dialling import Place, connect_failure, new_session, verifying_context
 from gpuherd.sources.following import NodeIntake
 from gpuherd.sources.push import NodeLinks
@@ -108,7 +109,7 @@ class PullWay:
         self._links = links
         self._secret_of = secret_of
         self._tls = verifying_context(settings.tls_ca_file) if settings.is_tls else None
-        self._dialling = asyncio.Semaphore(settings.connects_at_once)
+        self._gate = DialGate(settings.connects_at_once)
         self._resolver = NodeResolver()
         self._session: ClientSession | None = None
 
@@ -125,7 +126,7 @@ class PullWay:
             port=target.port or self._settings.port,
             is_tls=self._tls is not None,
         )
-        async with self._dialling:
+        async with self._gate.place(intake.node_id):
             socket = await self._dial(place)
             channel = SocketChannel(socket)
             try:

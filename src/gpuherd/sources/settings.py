@@ -95,7 +95,14 @@ class PullSettings(_Reached, frozen=True, kw_only=True, tag="pull"):
     connect_deadline_seconds: Annotated[
         float, Meta(ge=1, le=300, description="Longest time to connect, and again to prove each other.")
     ] = 10.0
-    connects_at_once: Annotated[int, Meta(ge=1, le=1024, description="Nodes dialled at a time.")] = 32
+    connects_at_once: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1024,
+            description="Nodes dialled at a time, those that do not answer promptly not counted.",
+        ),
+    ] = 32
     keepalive_seconds: Annotated[
         float, Meta(ge=1, le=600, description="A link that is silent for three of these is dead.")
     ] = 15.0

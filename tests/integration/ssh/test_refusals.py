@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuherd.model.targets import Target
+from support.black_hole import black_hole
 from support.running import free_port
 from support.ssh_nodes import Hub, play
 from support.sshd import Sshd, running_sshd
@@ -246,6 +247,27 @@ def test_a_dead_rack_does_not_hold_up_the_living(tmp_path: Path, server: Sshd, k
             assert await hub.first_text(at(server)) == "round 1 of root"
             assert time.monotonic() - started < 2
             assert {failure.code for failure in await failures} == {"unreachable", "timeout"}
+            await hub.way.close()
+
+        play(story())
+
+
+def test_many_black_holes_do_not_hold_up_the_living(tmp_path: Path, server: Sshd, key: Path) -> None:
+    """More of them than are dialled at a time, each for longer than the test has patience."""
+    with ExitStack() as stack:
+        holes = [stack.enter_context(black_hole()) for _ in range(12)]
+
+        async def story() -> None:
+            hub = Hub(tmp_path, key_files=(key,), connects_at_once=1, connect_deadline_seconds=60)
+            hub.know(server.known_hosts_line)
+            async with AsyncExitStack() as dead:
+                for port in holes:
+                    target = Target(name=f"dead{port}", address="127.0.0.1", port=port)
+                    await dead.enter_async_context(hub.following(target))
+                await asyncio.sleep(0.1)  # they are first in line
+                started = time.monotonic()
+                assert await hub.first_text(at(server)) == "round 1 of root"
+                assert time.monotonic() - started < 5
             await hub.way.close()
 
         play(story())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from weakref import WeakValueDictionary
+
+from gpuherd.sources.dial_gate import DialGate
 
 __all__ = ["Gates"]
 
@@ -14,6 +16,8 @@ DIALS_PER_LOGIN = 8
 PER_SERVER = 4
 """Logins at one server at a time; sshd's MaxStartups begins to refuse at ten."""
 JITTER_SECONDS = 0.25
+PROMPT_SECONDS = 1.0
+"""With jitter, the name and the server's greeting. Who takes longer gives its place to the next."""
 
 
 class Gates:
@@ -21,7 +25,7 @@ class Gates:
 
     def __init__(self, logins_at_once: int, random: Callable[[], float]) -> None:
         self._random = random
-        self._dials = asyncio.Semaphore(logins_at_once * DIALS_PER_LOGIN)
+        self._dials = DialGate(logins_at_once * DIALS_PER_LOGIN, prompt_seconds=PROMPT_SECONDS)
         self._logins = asyncio.Semaphore(logins_at_once)
         self._per_server = min(logins_at_once, PER_SERVER)
         self._servers: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = WeakValueDictionary()
@@ -32,7 +36,7 @@ class Gates:
         server = self._servers.get(address)
         if server is None:
             server = self._servers[address] = asyncio.Semaphore(self._per_server)
-        async with _waiting(server, deadline), _waiting(self._dials, deadline):
+        async with _waiting(server, deadline), _waiting(self._dials.place(address), deadline):
             await asyncio.sleep(self._random() * JITTER_SECONDS)
             yield
 
@@ -44,7 +48,7 @@ class Gates:
 
 
 @asynccontextmanager
-async def _waiting(gate: asyncio.Semaphore, deadline: asyncio.Timeout) -> AsyncIterator[None]:
+async def _waiting(gate: AbstractAsyncContextManager[None], deadline: asyncio.Timeout) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     due = deadline.when()
     left = None if due is None else due - loop.time()
