@@ -114,6 +114,13 @@ export const strings = {
     lostSince: (age: string): string => `This is how things were ${age} ago.`,
   },
 
+  paper: {
+    countsOnly: (nodes: number, most: number): string =>
+      `${plural(nodes, "node", "nodes")}: their GPUs are counted, not drawn. Search for ${most} nodes or fewer before printing to have each GPU.`,
+    leftOut: (nodes: number): string =>
+      `${plural(nodes, "node is", "nodes are")} not on paper. Search for fewer nodes before printing.`,
+  },
+
   banner: {
     title: (age: string): string => `Not live: this is how things were ${age} ago.`,
     paused: (when: string): string => `Paused: this is how things were at ${when}.`,
