@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench.listening_nodes import SECRET
 from gpuherd.api.hub import Hub
+from gpuherd.api.node_groups import Group
 from gpuherd.api.outfit import BareOutfit
-from gpuherd.api.roster import Group
 from gpuherd.api.settings import HubSettings
 from gpuherd.model.targets import Target
 from gpuherd.sources.pull import PullWay

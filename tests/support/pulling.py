@@ -17,8 +17,8 @@ from gpuherd.agent.listen import Listener
 from gpuherd.agent.loop import Agent
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
+from gpuherd.api.node_groups import Group
 from gpuherd.api.outfit import BareOutfit
-from gpuherd.api.roster import Group
 from gpuherd.auth.node_secrets import node_secret
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from gpuherd.api.roster import Group
+from gpuherd.api.node_groups import Group
 from gpuherd.api.services import Services
 from gpuherd.fleet.views import FleetNotice
 from gpuherd.sources.following import Arrivals

@@ -13,24 +13,22 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from msgspec import structs
-
 from gpuherd.api.arrivals import ArrivalFleet, ArrivedNode, ArrivedNodes
 from gpuherd.api.contact import Contact
 from gpuherd.api.health import GroupHealth
 from gpuherd.api.known_nodes import Arrival, KnownNodes, load_known, save_known
+from gpuherd.api.node_groups import Group, leads_elsewhere
 from gpuherd.api.supervision import Supervisor
 from gpuherd.auth.enrolment import node_id_for
-from gpuherd.discovery.finding import Finder
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.views import FleetNotice
 from gpuherd.model.errors import Failed, GpuherdError, Refused
 from gpuherd.model.reports import Problem
 from gpuherd.model.targets import NodeWay, Target
 from gpuherd.model.text import SENTENCE_LENGTH, clean
-from gpuherd.sources.following import ContactFailed, Way
+from gpuherd.sources.following import ContactFailed
 
-__all__ = ["FINDING", "Group", "Roster", "RosterFleet"]
+__all__ = ["FINDING", "Roster", "RosterFleet"]
 
 log = logging.getLogger(__name__)
 
@@ -54,27 +52,6 @@ class RosterFleet(ArrivalFleet, Protocol):
 
     def gpu_count(self, node_id: str) -> int | None:
         """Tell how many whole GPUs a node shows; none before its first report."""
-
-
-class Group:
-    """The nodes that one finder names, reached one way."""
-
-    def __init__(
-        self, finder: Finder, way: Way, *, name: str | None = None, fixed: tuple[Target, ...] | None = None
-    ) -> None:
-        """``name`` is needed where two groups share a finder's. ``fixed``: what it will always find."""
-        self.finder = finder
-        self.way = way
-        self.name = name or finder.name
-        self.fixed = fixed
-        self.targets: tuple[Target, ...] = ()
-        self.contacts: dict[str, Contact] = {}
-        self.missing: dict[str, float] = {}
-        self.refused: dict[str, str] = {}
-        self.found_at: float | None = None
-        self.trouble: str | None = None
-        self.trouble_since: float | None = None
-        self.empty_since: float | None = None
 
 
 class Roster:
@@ -155,13 +132,13 @@ class Roster:
             self._found(group, targets)
         except TimeoutError as error:
             failure = Failed(f"no answer within {FIND_SECONDS:g} s")
-            self._troubled(group, str(failure))
+            group.troubled(str(failure), self._clock)
             raise failure from error
         except GpuherdError as error:
-            self._troubled(group, str(error))
+            group.troubled(str(error), self._clock)
             raise
         except Exception as error:
-            self._troubled(group, f"{type(error).__name__} in the hub, see its log")
+            group.troubled(f"{type(error).__name__} in the hub, see its log", self._clock)
             raise
 
     def _found(self, group: Group, targets: Sequence[Target]) -> None:
@@ -170,17 +147,10 @@ class Roster:
         if not targets and group.targets:
             group.empty_since = group.empty_since if group.empty_since is not None else now
             if now - group.empty_since < EMPTY_DOUBTED_SECONDS:
-                self._troubled(group, "it answers with an empty list")
+                group.troubled("it answers with an empty list", self._clock)
                 return
-        group.empty_since = None
         self._adopt(group, targets)
-        group.trouble = group.trouble_since = None
-        group.found_at = self._clock.wall()
-
-    def _troubled(self, group: Group, reason: str) -> None:
-        if group.trouble is None:
-            group.trouble_since = self._clock.wall()
-        group.trouble = clean(reason, SENTENCE_LENGTH)
+        group.found(self._clock)
 
     def _adopt(self, group: Group, targets: Sequence[Target]) -> None:
         """Take a list over, and let other lists have the nodes that it no longer names."""
@@ -239,7 +209,7 @@ class Roster:
 
     def _list(self, group: Group, node_id: str, target: Target, position: int) -> None:
         contact = group.contacts.get(node_id)
-        if contact is not None and not _leads_elsewhere(contact.target, target):
+        if contact is not None and not leads_elsewhere(contact.target, target):
             contact.target = target  # only what is said of it has changed, such as its line in the file
         elif contact is not None:
             self._end(contact)
@@ -334,41 +304,11 @@ class Roster:
 
     def notices(self) -> list[FleetNotice]:
         """Tell what everyone who looks should know."""
-        told = []
-        for group in self._groups:
-            if group.trouble is not None:
-                kept = (
-                    f"; the {len(group.contacts)} nodes of the last good list stay" if group.contacts else ""
-                )
-                told.append(
-                    FleetNotice(
-                        code="list_failed",
-                        message=f"the nodes of {group.name} cannot be looked up: {group.trouble}{kept}",
-                        since=group.trouble_since,
-                    )
-                )
-            for name, reason in list(group.refused.items())[:3]:
-                told.append(
-                    FleetNotice(code="node_refused", message=f"{name} of {group.name} is left out: {reason}")
-                )
-        return told
+        return [notice for group in self._groups for notice in group.notices()]
 
     def health(self) -> tuple[GroupHealth, ...]:
         """Tell how the lists and contacts fare."""
-        return tuple(
-            GroupHealth(
-                name=group.name,
-                way=group.way.way,
-                nodes=len(group.contacts),
-                failing=sum(contact.is_failing for contact in group.contacts.values()),
-                missing=len(group.missing),
-                refused=group.refused,
-                found_at=group.found_at,
-                trouble=group.trouble,
-                trouble_since=group.trouble_since,
-            )
-            for group in self._groups
-        )
+        return tuple(group.health() for group in self._groups)
 
     # -- keeping -----------------------------------------------------------------------------------------------
 
@@ -392,13 +332,6 @@ class Roster:
                 log.warning("%s cannot be written: %s", self._file, error.strerror)
             else:
                 self._saved = known
-
-
-def _leads_elsewhere(one: Target, other: Target) -> bool:
-    """Tell whether two targets of one node must be reached differently."""
-    return structs.replace(one, place="", expected_gpus=None) != structs.replace(
-        other, place="", expected_gpus=None
-    )
 
 
 async def _ended(tasks: Sequence[asyncio.Future[None]]) -> None:

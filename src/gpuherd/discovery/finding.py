@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gpuherd.model.targets import Target
 
-__all__ = ["Finder"]
+__all__ = ["Finder", "Remarking"]
 
 
 class Finder(Protocol):
@@ -28,3 +28,12 @@ class Finder(Protocol):
 
     async def close(self) -> None:
         """Let go of connections."""
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """A finder that has something to say although the list could be read."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences with place and remedy about what was passed over when the list was last read."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gpuherd.agent.spec import resolve
 from gpuherd.api.hub import Hub
+from gpuherd.api.node_groups import Group
 from gpuherd.api.outfit import Door, Watch
-from gpuherd.api.roster import Group
 from gpuherd.api.services import Services
 from gpuherd.discovery.finding import Finder
 from gpuherd.discovery.hosts import StaticFinder, parse_host_list

@@ -11,12 +11,8 @@ import pytest
 
 from gpuherd.api.arrivals import ARRIVAL_KEPT_SECONDS, NAMESAKE_SILENT_SECONDS
 from gpuherd.api.known_nodes import load_known
-from gpuherd.api.roster import (
-    EMPTY_DOUBTED_SECONDS,
-    MISSING_KEPT_SECONDS,
-    Group,
-    Roster,
-)
+from gpuherd.api.node_groups import Group
+from gpuherd.api.roster import EMPTY_DOUBTED_SECONDS, MISSING_KEPT_SECONDS, Roster
 from gpuherd.api.supervision import Supervisor
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.model.devices import DeviceFacts, DeviceSample
@@ -40,6 +36,7 @@ class ListFinder:
         self.hangs = False
         self.changed = asyncio.Event()
         self.looked = 0
+        self.remarks: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -175,6 +172,26 @@ def test_a_failing_or_suddenly_empty_list_takes_nobody_away(file: Path) -> None:
             looked = finder.looked
             finder.names("gpu1", "gpu2")
             await until(lambda: finder.looked > looked and not stage.roster.notices(), "it is well again")
+
+    asyncio.run(scene())
+
+
+def test_what_a_list_passed_over_is_told_as_long_as_it_is_so(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            finder = stage.finders[0]
+            finder.remarks = ("group_vars/gpu: is encrypted\x1b[31m",)
+            finder.names("gpu1")
+            await _named(stage, "gpu1")
+            await until(lambda: bool(stage.roster.notices()), "the remark is told")
+            (notice,) = stage.roster.notices()
+            assert (notice.code, notice.message) == (
+                "list_remark",
+                "group_vars/gpu: is encrypted\ufffd[31m",
+            )
+            finder.remarks = ()
+            finder.names("gpu1")
+            await until(lambda: not stage.roster.notices(), "it is told no more")
 
     asyncio.run(scene())
 

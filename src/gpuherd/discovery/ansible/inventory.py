@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from gpuherd.discovery.ansible.variable_files import VariableFolders, Word
 from gpuherd.discovery.complaints import Complaints, quoted
 from gpuherd.discovery.hosts import gather, is_host, is_name, is_port, is_user
 from gpuherd.model.errors import Misconfigured
@@ -16,12 +17,16 @@ __all__ = ["MOST_HOSTS", "Group", "Inventory"]
 MOST_HOSTS = 20_000
 Variables = dict[str, str]
 
-_ADDRESS = ("ansible_host", "ansible_ssh_host")
+# Ours come first: the hub may have another way to a host than Ansible.
+_OWN_ADDRESS, _OWN_PORT, _OWN_USER, _OWN_GPUS = "gpuherd_host", "gpuherd_port", "gpuherd_user", "gpuherd_gpus"
+_OWN = (_OWN_ADDRESS, _OWN_PORT, _OWN_USER, _OWN_GPUS)
+_ADDRESS = (_OWN_ADDRESS, "ansible_host", "ansible_ssh_host")
 _PORT = ("ansible_port", "ansible_ssh_port")
-_USER = ("ansible_user", "ansible_ssh_user")
+_USER = (_OWN_USER, "ansible_user", "ansible_ssh_user")
 _KEY = ("ansible_ssh_private_key_file", "ansible_private_key_file")
 _ARGUMENTS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
 _OWN_NAME = re.compile(r"\{\{\s*inventory_hostname\s*\}\}")
+_COUNT = re.compile(r"[0-9]|[1-9][0-9]|[1-4][0-9]{2}|50[0-9]|51[0-2]")
 _JUMP = re.compile(r"""(?:^|[\s"'])(?:-J\s*|-o\s*["']?ProxyJump[=\s]\s*)(?P<jump>[^\s"']+)""")
 
 
@@ -33,6 +38,7 @@ class Group:
         self.hosts: dict[str, None] = {}  # in order
         self.children: dict[str, int] = {}  # name → line
         self.variables: Variables = {}
+        self.folder_variables: Mapping[str, str] = {}
 
 
 class Inventory:
@@ -59,10 +65,13 @@ class Inventory:
         self._variables.setdefault(name, {}).update(variables)
         group.hosts[name] = None
 
-    def targets(self, wanted: Iterable[str], *, with_port: bool) -> tuple[Target, ...]:
+    def targets(
+        self, wanted: Iterable[str], *, with_port: bool, folders: VariableFolders | None = None
+    ) -> tuple[Target, ...]:
         """Give the hosts of the wanted groups and of all below them, in the order of the file.
 
-        ``with_port``: take Ansible's port, which is the one of SSH. ``Misconfigured`` for a group that is not there.
+        ``with_port``: take Ansible's port, which is the one of SSH. ``folders``: more variables, by Ansible's
+        precedence. ``Misconfigured`` for a group that is not there.
         """
         self._check_children()
         self.complaints.raise_if_any()
@@ -73,8 +82,19 @@ class Inventory:
                 continue
             there = ", ".join(sorted(set(self.groups) - {"all", "ungrouped"})[:20]) or "none"
             self.complaints.add(None, f"there is no group {quoted(name)}; the groups are {there}")
+        self.complaints.raise_if_any()
         over = self._groups_over_hosts()
-        built = {host: self._target(host, over.get(host, []), with_port) for host in chosen}
+        if folders is not None:
+            for group in self.groups.values():
+                group.folder_variables = folders.group(group.name)
+        built = {
+            host: self._target(
+                host,
+                self._variables_of(host, over.get(host) or [self.groups["ungrouped"]], folders),
+                with_port,
+            )
+            for host in chosen
+        }
         found = [(self._lines[host], target) for host, target in built.items() if target is not None]
         found.sort(key=lambda pair: pair[0])
         return gather(found, self.complaints)
@@ -140,45 +160,76 @@ class Inventory:
                 over.setdefault(host, []).append(group)
         return over
 
-    def _target(self, host: str, over: list[Group], with_port: bool) -> Target | None:
-        line = self._lines[host]
+    def _variables_of(self, host: str, over: list[Group], folders: VariableFolders | None) -> Variables:
+        """Put the variables of a host together, in Ansible's order: what comes later wins."""
         variables: Variables = {}
-        for group in (self.groups["all"], *over):
+        groups = (self.groups["all"], *over)
+        for group in groups:
             variables.update(group.variables)
+        for group in groups:
+            variables.update(group.folder_variables)
         variables.update(self._variables[host])
-        variables = {key: _OWN_NAME.sub(host, value) for key, value in variables.items()}
+        if folders is not None:
+            variables.update(folders.host(host))
+        return {
+            key: _OWN_NAME.sub(host, value) if "{{" in value else value for key, value in variables.items()
+        }
+
+    def _target(self, host: str, variables: Variables, with_port: bool) -> Target | None:
+        line = self._lines[host]
         address = _first(variables, _ADDRESS) or host
-        port = _first(variables, _PORT)
+        port = variables.get(_OWN_PORT) or (_first(variables, _PORT) if with_port else None)
         user = _first(variables, _USER)
         key_file = _first(variables, _KEY)
+        gpus = variables.get(_OWN_GPUS) or None
+
+        def told(keys: tuple[str, ...]) -> str:
+            key = next((key for key in keys if variables.get(key)), None)
+            return quoted(host) if key is None else f"{key}={quoted(variables[key])} of {host}"
+
+        unknown = [key for key in variables if key.startswith("gpuherd_") and key not in _OWN]
         if not is_name(host):
-            self.complaints.add(
-                line, f"{quoted(host)} is no name for a host; use letters, digits, '-' and '.'"
+            self._complain(host, f"{quoted(host)} is no name for a host; use letters, digits, '-' and '.'")
+        elif unknown:
+            self._complain(
+                host,
+                f"{quoted(unknown[0])} is no variable of ours; there are {', '.join(_OWN)}",
+                variables[unknown[0]],
             )
         elif not is_host(address):
-            self.complaints.add(
-                line, f"ansible_host={quoted(address)} of {host} is no host; {_remedy(address)}"
-            )
-        elif with_port and port and not is_port(port):
-            self.complaints.add(line, f"ansible_port={quoted(port)} of {host} is no port; {_remedy(port)}")
+            self._complain(host, f"{told(_ADDRESS)} is no host; {_remedy(address)}", address)
+        elif port and not is_port(port):
+            self._complain(host, f"{told((_OWN_PORT, *_PORT))} is no port; {_remedy(port)}", port)
         elif user and not is_user(user):
-            self.complaints.add(line, f"ansible_user={quoted(user)} of {host} is no user; {_remedy(user)}")
+            self._complain(host, f"{told(_USER)} is no user; {_remedy(user)}", user)
         elif key_file and "{{" in key_file:
-            self.complaints.add(
-                line, f"the key file {quoted(key_file)} of {host} cannot be used; {_remedy(key_file)}"
+            self._complain(
+                host,
+                f"the key file {quoted(key_file)} of {host} cannot be used; {_remedy(key_file)}",
+                key_file,
             )
+        elif gpus and not _COUNT.fullmatch(gpus):
+            self._complain(host, f"{told((_OWN_GPUS,))} is no number from 0 to 512", gpus)
         else:
             jump = _JUMP.search(" ".join(variables.get(key, "") for key in _ARGUMENTS))
             return Target(
                 name=host,
-                address=address,
-                port=int(port) if with_port and port else None,
-                user=user,
+                address=str(address),
+                port=int(port) if port else None,
+                user=str(user) if user else None,
                 key_file=str(Path(self.file).parent / Path(key_file).expanduser()) if key_file else None,
                 proxy_jump=jump["jump"] if jump else None,
+                expected_gpus=int(gpus) if gpus else None,
                 place=self.complaints.place(line),
             )
         return None
+
+    def _complain(self, host: str, sentence: str, value: str = "") -> None:
+        """Complain about a host at its line, or where a file of variables says what is wrong."""
+        if isinstance(value, Word):
+            self.complaints.add_error(Misconfigured(f"{value.place}: {sentence}"))
+        else:
+            self.complaints.add(self._lines[host], sentence)
 
 
 def _first(variables: Mapping[str, str], keys: tuple[str, ...]) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuherd.discovery.ansible.finder import parse_ansible, read_inventory
+from gpuherd.discovery.ansible.variable_files import VariableFolders
 from gpuherd.discovery.complaints import numbered_lines
 from gpuherd.discovery.hosts_file import parse_hosts
 from gpuherd.discovery.ini import read_ini
@@ -114,8 +115,10 @@ def read_ansible_hosts(text: str, file: Path, wishes: Wishes) -> Reading:
             f"{file}: which of its groups are GPU nodes? Say it with --group; there are {names}"
         )
     by: ReachedBy = wishes.by or ("xmlrpc" if groups == (_RPC_GROUP,) else "ssh")
-    targets = parse_ansible(text, str(file), groups, by)
-    notes = [Note(None, f"group {name}: GPU nodes, reached by {by}") for name in groups]
+    folders = VariableFolders(file.parent)
+    targets = parse_ansible(text, str(file), groups, by, folders)
+    notes = [Note(None, remark, False) for remark in folders.remarks]
+    notes += [Note(None, f"group {name}: GPU nodes, reached by {by}") for name in groups]
     notes += [_host_note(target) for target in targets]
     notes += [
         Note(None, f"group {name}: left out; take it in with --group {name} if its hosts have GPUs", False)
