@@ -6,4 +6,5 @@ import { StreamLink } from "./lib/stream-link";
 
 const reader = new Worker(new URL("./lib/stream-worker.ts", import.meta.url), { type: "module" });
 const link = new StreamLink(reader, new URL("api/v1/stream", document.baseURI));
-void import("./main").then(({ show }) => show(link));
+// In a task of its own: to read all of it took one already.
+void import("./main").then(({ show }) => setTimeout(() => show(link)));

@@ -1,5 +1,6 @@
 /** The three answers at the top of the page: what is free, what is held without use, what is free next. */
 import type { Herd } from "./herd";
+import { compareNames } from "./names";
 import type { DeviceEntry, NodeEntry } from "./node";
 import type { DeviceState } from "./types";
 
@@ -42,7 +43,6 @@ export interface Answers {
 const TOGETHER_SIZES = [8, 4, 2] as const;
 const TOGETHER_SHOWN = 2;
 const modelKeys = new WeakMap<DeviceEntry, string>();
-const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 type Growing<T> = { -readonly [Key in keyof T]: T[Key] };
 interface ModelCount extends Growing<Omit<ModelAnswer, "counts">> {
@@ -100,7 +100,7 @@ export function answer(herd: Herd): Answers {
       (a, b) =>
         b.devices - a.devices ||
         (a.since ?? Infinity) - (b.since ?? Infinity) ||
-        byName.compare(a.user ?? "\uffff", b.user ?? "\uffff"),
+        compareNames(a.user ?? "\uffff", b.user ?? "\uffff"),
     ),
     counts,
     troubledNodes,
@@ -138,6 +138,6 @@ function compareModels(a: ModelAnswer, b: ModelAnswer): number {
   return (
     Number(a.isSlice) - Number(b.isSlice) ||
     (b.memoryBytes ?? 0) - (a.memoryBytes ?? 0) ||
-    byName.compare(a.shortName, b.shortName)
+    compareNames(a.shortName, b.shortName)
   );
 }

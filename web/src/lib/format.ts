@@ -3,11 +3,17 @@ import type { Known } from "./columns";
 import { strings } from "./strings";
 
 const GIB = 2 ** 30;
-const wholeMoment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
-const clockTime = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
-const clockMinute = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
-const atMostOneDigit = new Intl.NumberFormat("en", { maximumFractionDigits: 1, useGrouping: false });
-const oneDigit = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const oneDigit = (value: number): string => value.toFixed(1);
+const atMostOneDigit = (value: number): string => String(Math.round(value * 10) / 10);
+
+/** Made when first needed: the tables behind it take a browser some milliseconds to read (lib/stream-worker.ts). */
+function dateFormat(options: Intl.DateTimeFormatOptions): (epochSeconds: number) => string {
+  let format: Intl.DateTimeFormat | null = null;
+  return (epochSeconds) => (format ??= new Intl.DateTimeFormat("en-GB", options)).format(epochSeconds * 1000);
+}
+const wholeMoment = dateFormat({ dateStyle: "medium", timeStyle: "long" });
+const clockTime = dateFormat({ timeStyle: "medium" });
+const clockMinute = dateFormat({ timeStyle: "short" });
 
 export function whole(value: Known): string {
   return value === null ? strings.unknownValue : String(Math.round(value));
@@ -21,13 +27,13 @@ export function percent(ratio: Known): string {
 export function gib(bytes: Known): string {
   if (bytes === null) return strings.unknownValue;
   const value = bytes / GIB;
-  return value >= 99.95 || value === 0 ? String(Math.round(value)) : oneDigit.format(value);
+  return value >= 99.95 || value === 0 ? String(Math.round(value)) : oneDigit(value);
 }
 
 /** A size with the unit that suits it. */
 export function size(bytes: Known): string {
   if (bytes === null) return strings.unknownValue;
-  if (bytes >= 1024 * GIB) return `${oneDigit.format(bytes / GIB / 1024)} TiB`;
+  if (bytes >= 1024 * GIB) return `${oneDigit(bytes / GIB / 1024)} TiB`;
   if (bytes >= GIB) return `${gib(bytes)} GiB`;
   return `${Math.round(bytes / 2 ** 20)} MiB`;
 }
@@ -35,19 +41,19 @@ export function size(bytes: Known): string {
 /** A size that stays as it is, such as a card's memory: no digit for its own sake. What changes keeps its digits. */
 export function capacity(bytes: Known): string {
   if (bytes === null) return strings.unknownValue;
-  if (bytes >= 1024 * GIB) return `${atMostOneDigit.format(bytes / GIB / 1024)} TiB`;
+  if (bytes >= 1024 * GIB) return `${atMostOneDigit(bytes / GIB / 1024)} TiB`;
   return bytes >= GIB ? `${capacityGib(bytes)} GiB` : size(bytes);
 }
 
 /** The same in GiB; the unit is written by the caller. */
 export function capacityGib(bytes: Known): string {
   if (bytes === null) return strings.unknownValue;
-  return bytes >= 99.95 * GIB ? gib(bytes) : atMostOneDigit.format(bytes / GIB);
+  return bytes >= 99.95 * GIB ? gib(bytes) : atMostOneDigit(bytes / GIB);
 }
 
 /** CPU in cores, such as 3.4. */
 export function cores(value: Known): string {
-  return value === null ? strings.unknownValue : oneDigit.format(value);
+  return value === null ? strings.unknownValue : oneDigit(value);
 }
 
 /** Two units at most: 42 s, 7 min, 3 h 12 min, 5 d 4 h. */
@@ -66,17 +72,17 @@ export function duration(seconds: Known): string {
 /** A point in time in the viewer's own zone, with the zone named. */
 export function moment(epochSeconds: Known): string {
   if (epochSeconds === null) return strings.unknownValue;
-  return wholeMoment.format(epochSeconds * 1000);
+  return wholeMoment(epochSeconds);
 }
 
 /** The time of day in the viewer's own zone, such as 14:03:12. */
 export function clock(epochSeconds: Known): string {
-  return epochSeconds === null ? strings.unknownValue : clockTime.format(epochSeconds * 1000);
+  return epochSeconds === null ? strings.unknownValue : clockTime(epochSeconds);
 }
 
 /** The time of day without seconds, such as 14:03: for a clock on the wall. */
 export function clockMinutes(epochSeconds: number): string {
-  return clockMinute.format(epochSeconds * 1000);
+  return clockMinute(epochSeconds);
 }
 
 /** The viewer's zone with its present difference to UTC, such as "Europe/Berlin (UTC+1)". */

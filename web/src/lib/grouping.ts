@@ -1,6 +1,7 @@
 /** The list by node, by GPU type or by user. */
 import type { SelectedNode } from "./filter";
 import type { Herd } from "./herd";
+import { compareNames } from "./names";
 import type { DeviceEntry } from "./node";
 import type { Grouping } from "./route.svelte";
 
@@ -19,7 +20,6 @@ export interface NodeGroup {
 }
 
 type Of = Exclude<NodeGroup["of"], null>;
-const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 const LAST: readonly Of["kind"][] = ["type", "user", "unknown-owner", "nobody", "no-device"];
 
 export function groupNodes(
@@ -74,8 +74,8 @@ function keyOf(of: Of): string {
 
 function compareOf(a: Of, b: Of): number {
   if (a.kind === "type" && b.kind === "type")
-    return (b.memoryBytes ?? 0) - (a.memoryBytes ?? 0) || byName.compare(a.shortName, b.shortName);
-  if (a.kind === "user" && b.kind === "user") return byName.compare(a.user, b.user);
+    return (b.memoryBytes ?? 0) - (a.memoryBytes ?? 0) || compareNames(a.shortName, b.shortName);
+  if (a.kind === "user" && b.kind === "user") return compareNames(a.user, b.user);
   return LAST.indexOf(a.kind) - LAST.indexOf(b.kind);
 }
 

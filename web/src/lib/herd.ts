@@ -1,5 +1,6 @@
 /** The herd as the stream tells it: a snapshot and then changes, applied in place. */
 import { type Known, NumberColumns } from "./columns";
+import { compareNames } from "./names";
 import { NodeEntry } from "./node";
 import type { HerdChange } from "./messages";
 import type { DeviceState, FleetNotice, NodeState, Totals } from "./types";
@@ -37,7 +38,6 @@ export type UseNumber = (typeof USE_NUMBERS)[number];
 const MEBIBYTE = 2 ** 20;
 const MEGAHERTZ = 1e6;
 const NO_TOTALS: Totals = { nodes: {}, devices: {}, models: [] };
-const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 export class Herd {
   tick: number | null = null;
@@ -150,7 +150,7 @@ export class Herd {
     }
     if (after_tick === null || nodes.length > 0 || removed.length > 0)
       this.nodes = [...this.#nodes.values()].sort(
-        (a, b) => a.place - b.place || byName.compare(a.name, b.name) || (a.id < b.id ? -1 : 1),
+        (a, b) => a.place - b.place || compareNames(a.name, b.name) || (a.id < b.id ? -1 : 1),
       );
   }
 

@@ -1,4 +1,5 @@
 /** One node of the stream, with the positions of its inventory resolved once instead of at every tick. */
+import { compareNames } from "./names";
 import type { DeviceInventory, NodeInventory, Problem, Process, ProcessUse } from "./types";
 
 /** One process on one device; `position` is where its numbers arrive. */
@@ -74,7 +75,7 @@ export class NodeEntry {
   /** Everyone with a process here, without repetition; `null` stands for owners that are not known. */
   users(): (string | null)[] {
     const all = this.devices.flatMap((device) => device.uses.map((use) => use.process.user ?? null));
-    return [...new Set(all)].sort((a, b) => (a ?? "\uffff").localeCompare(b ?? "\uffff"));
+    return [...new Set(all)].sort((a, b) => compareNames(a ?? "\uffff", b ?? "\uffff"));
   }
 }
 
