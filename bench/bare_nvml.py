@@ -1,6 +1,7 @@
 """The yardstick of P1: nvidia-ml-py alone, asking for what our NVML collector asks, and doing nothing with it.
 
-``python -m bench.bare_nvml SAMPLES`` prints CPU seconds per sample.
+``python -m bench.bare_nvml SAMPLES [PAUSE]`` prints CPU seconds per sample. With a pause (seconds) before each, such as
+an agent has, the caches are cold.
 """
 
 from __future__ import annotations
@@ -47,12 +48,15 @@ def look(handles: list[Any], questions: list[tuple[Callable[..., object], tuple[
 def main() -> None:
     """Look many times."""
     samples = int(sys.argv[1])
+    pause_seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
     nvml.nvmlInit()
     handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
     questions = [(getattr(nvml, name), arguments) for name, arguments in QUESTIONS]
     look(handles, questions)
     before = time.process_time()
     for _ in range(samples):
+        if pause_seconds:
+            time.sleep(pause_seconds)
         look(handles, questions)
     print((time.process_time() - before) / samples)
 

@@ -57,9 +57,9 @@ class HubAddress(Struct, frozen=True, kw_only=True):
         return f"{'https' if self.is_secure else 'http'}://{self.authority}{self.base_path}"
 
     @property
-    def agent_url(self) -> str:
+    def agent_path(self) -> str:
         """Where an agent opens its WebSocket."""
-        return f"{'wss' if self.is_secure else 'ws'}://{self.authority}{self.base_path}/api/v1/agent"
+        return f"{self.base_path}/api/v1/agent"
 
     @property
     def enroll_path(self) -> str:

@@ -13,7 +13,8 @@ from gpuherd.agent.exchange import LENGTH, MAX_MESSAGE_BYTES
 
 __all__ = ["Channel"]
 
-_CHUNK_BYTES = 262_144
+_CHUNK_BYTES = 65_536
+"""Read into a buffer that stays: for a large one the system would be asked for memory, and given it back, each tick."""
 
 
 class Channel:
@@ -23,6 +24,7 @@ class Channel:
         connection.setblocking(False)
         self._socket = connection
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._chunk = memoryview(bytearray(_CHUNK_BYTES))
         self._buffer = bytearray()
         self._answer: asyncio.Future[bytes] | None = None
 
@@ -53,15 +55,15 @@ class Channel:
 
     def _on_readable(self) -> None:
         try:
-            chunk = self._socket.recv(_CHUNK_BYTES)
+            count = self._socket.recv_into(self._chunk)
         except BlockingIOError:
             return
         except ConnectionError:
-            chunk = b""
-        if not chunk:
+            count = 0
+        if not count:
             self._fail("the probe closed its channel")
             return
-        self._buffer += chunk
+        self._buffer += self._chunk[:count]
         if len(self._buffer) < LENGTH.size:
             return
         (length,) = LENGTH.unpack_from(self._buffer)

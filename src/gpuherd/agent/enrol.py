@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import logging
 import os
 import re
@@ -139,6 +138,8 @@ class Credentials:
         log.info("enrolled at %s as %s", self.address.url, clean(enrolled.node_id))
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
+        import http.client  # noqa: PLC0415 - needed once in a node's life, and two megabytes
+
         address = self.address
         try:
             if address.is_secure:

@@ -13,16 +13,11 @@ from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
 from gpuherd.agent.door import PARTING_SECONDS, Visit
-from gpuherd.agent.talk import MAX_HUB_FRAME_BYTES, PING_SECONDS
-from gpuherd.model.errors import Failed
+from gpuherd.agent.talk import MAX_HUB_FRAME_BYTES, PING_SECONDS, LineLost
 from gpuherd.model.text import clean
 from gpuherd.wire.frames import SUBPROTOCOL
 
-__all__ = ["HubLine", "LineLost"]
-
-
-class LineLost(Failed):
-    """The connection is gone."""
+__all__ = ["HubLine"]
 
 
 class HubLine:

@@ -6,15 +6,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
 
 from gpuherd import __version__
 from gpuherd.agent.address import HubAddress
 from gpuherd.agent.backoff import Backoff
+from gpuherd.agent.dial import HandshakeRefused, dial
 from gpuherd.agent.enrol import HOW_TO_ENROL, Credentials
 from gpuherd.agent.outbox import Outbox
 from gpuherd.agent.said import SaidOnce
-from gpuherd.agent.talk import MAX_HUB_FRAME_BYTES, PING_SECONDS, NeedsPerson, Talk
+from gpuherd.agent.talk import PING_SECONDS, LineLost, NeedsPerson, Talk
 from gpuherd.agent.tls import tls_context
 from gpuherd.model.errors import Failed
 from gpuherd.model.text import clean
@@ -75,54 +75,35 @@ class Link:
 
     async def _session(self) -> None:
         """One connection, from dialling to its loss, which is always a ``Failed``."""
-        from websockets.asyncio.client import connect  # noqa: PLC0415 - --once and --print do without
-        from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException  # noqa: PLC0415
-
+        url = self._address.url
         credential = await asyncio.to_thread(self._credentials.get)
-        options: dict[str, Any] = {}
-        if self._address.is_secure:
-            options["ssl"] = tls_context(self._tls_ca_file)
+        headers = {"Authorization": f"Bearer {credential}", "User-Agent": f"gpuherd-agent/{__version__}"}
+        tls = tls_context(self._tls_ca_file) if self._address.is_secure else None
         try:
-            async with connect(
-                self._address.agent_url,
-                subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
-                additional_headers={"Authorization": f"Bearer {credential}"},
-                user_agent_header=f"gpuherd-agent/{__version__}",
-                compression=None,
-                proxy=None,
-                open_timeout=OPEN_SECONDS,
-                ping_interval=PING_SECONDS,
-                ping_timeout=PING_SECONDS,
-                close_timeout=2.0,
-                max_size=MAX_HUB_FRAME_BYTES,
-                **options,
-            ) as connection:
-                if connection.subprotocol != SUBPROTOCOL:
-                    raise NeedsPerson(
-                        f"{self._address.url} does not speak {SUBPROTOCOL}; upgrade the hub or this agent"
-                    )
-                talk = Talk(
-                    connection,
-                    self._outbox,
-                    peer=self._address.url,
-                    said=self._said,
-                    on_welcome=self._on_welcome,
-                    node_time=self._node_time,
-                )
-                await talk.run()
-        except InvalidStatus as error:
-            raise self._refusal(error.response.status_code) from error
-        except ConnectionClosed as error:
-            reason = error.rcvd.reason if error.rcvd is not None else ""
-            raise Failed(
-                f"the link to {self._address.url} was lost: {clean(reason or 'connection closed', 200)}"
-            ) from error
-        except (OSError, WebSocketException) as error:
+            async with asyncio.timeout(OPEN_SECONDS):
+                line = await dial(self._address, headers, tls=tls, ping_seconds=PING_SECONDS)
+        except HandshakeRefused as refused:
+            raise self._refusal(refused.status) from refused
+        except (OSError, Failed) as error:
             text = clean(str(error) or type(error).__name__, 200)
             hint = (
                 "; set agent.tls_ca_file to the hub's certificate authority" if "CERTIFICATE" in text else ""
             )
-            raise Failed(f"the hub at {self._address.url} cannot be reached: {text}{hint}") from error
+            raise Failed(f"the hub at {url} cannot be reached: {text}{hint}") from error
+        talk = Talk(
+            line,
+            self._outbox,
+            peer=url,
+            said=self._said,
+            on_welcome=self._on_welcome,
+            node_time=self._node_time,
+        )
+        try:
+            await talk.run()
+        except LineLost as lost:
+            raise Failed(f"the link to {url} was lost: {lost}") from lost
+        finally:
+            await line.close()
 
     def _refusal(self, status: int) -> Failed:
         url = self._address.url
@@ -131,7 +112,9 @@ class Link:
                 f"{url} does not know this node's credential (HTTP {status}). To enrol again delete the credential "
                 f"file, {HOW_TO_ENROL}"
             )
-        if status in (404, 405, 426):
+        if status == 426:
+            return NeedsPerson(f"{url} does not speak {SUBPROTOCOL}; upgrade the hub or this agent")
+        if status in (404, 405):
             return NeedsPerson(
                 f"agent.hub_url: there is no gpuherd hub at {url} (HTTP {status}); check the address and its base path"
             )

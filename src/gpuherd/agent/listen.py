@@ -19,13 +19,13 @@ import msgspec
 
 from gpuherd.agent.door import Door, Visit
 from gpuherd.agent.enrol import read_secret
-from gpuherd.agent.hub_line import HubLine, LineLost
+from gpuherd.agent.hub_line import HubLine
 from gpuherd.agent.listen_address import ListenAddress, Networks
 from gpuherd.agent.outbox import Outbox
 from gpuherd.agent.requests import BadRequest, Request, Response
 from gpuherd.agent.said import SaidOnce
 from gpuherd.agent.settings import AgentSettings
-from gpuherd.agent.talk import Talk
+from gpuherd.agent.talk import LineLost, Talk
 from gpuherd.agent.tls import certificate_in, server_tls_context
 from gpuherd.model.errors import Failed, Misconfigured, Refused
 from gpuherd.model.reports import Report

@@ -1,6 +1,6 @@
 """The probe: a process of its own in which the driver is called, because a driver may hang or crash its caller.
 
-Run by the agent as ``python -m gpuherd.agent.probe CHANNEL_FD MARKER_FD PARENT_PID``. It answers one question at a
+Started by the agent through ``probe_main.py``. It answers one question at a
 time and ends when the channel closes or the agent dies. Kept thin: no event loop, no network.
 """
 
@@ -201,7 +201,3 @@ def main(argv: Sequence[str]) -> int:
         return _serve(Channel(channel_fd), Marker(marker_fd))
     except (BrokenPipeError, ConnectionResetError):
         return 0  # the agent no longer wants the answer
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv))

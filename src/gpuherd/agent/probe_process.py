@@ -81,7 +81,7 @@ class Probe:
                     sys.executable,
                     "-P",
                     "-m",
-                    "gpuherd.agent.probe",
+                    "gpuherd.agent.probe_main",
                     str(theirs.fileno()),
                     str(self._marker.fd),
                     str(os.getpid()),

@@ -16,7 +16,7 @@ from gpuherd.model.text import clean
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
 from gpuherd.wire.frames import PAST_MINOR, Ack, Notice, Welcome
 
-__all__ = ["MAX_HUB_FRAME_BYTES", "PING_SECONDS", "Line", "NeedsPerson", "Talk"]
+__all__ = ["MAX_HUB_FRAME_BYTES", "PING_SECONDS", "Line", "LineLost", "NeedsPerson", "Talk"]
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +31,14 @@ class NeedsPerson(Failed):
     """The hub said no in a way that trying again soon will not change."""
 
 
-class Line(Protocol):
-    """Whole messages to and from the hub; both methods raise when the connection is lost."""
+class LineLost(Failed):
+    """The connection is gone."""
 
-    async def recv(self) -> bytes | str:
+
+class Line(Protocol):
+    """Whole messages to and from the hub; both methods raise ``LineLost`` when the connection is gone."""
+
+    async def recv(self) -> bytes:
         """Wait for the next message."""
 
     async def send(self, message: bytes) -> None:
@@ -88,7 +92,7 @@ class Talk:
         while True:
             message = await self._line.recv()
             try:
-                frame = self._decoder.decode(message if isinstance(message, bytes) else message.encode())
+                frame = self._decoder.decode(message)
             except Refused as refused:
                 raise NeedsPerson(f"{self._peer} sent what is no frame: {refused}") from refused
             if isinstance(frame, Ack):
