@@ -74,15 +74,17 @@ def command(
     logging.getLogger("websockets").setLevel(logging.WARNING)
     if given["join_token_file"] is None:
         given["join_token_file"] = _systemd_credential("gpuherd-join-token")
-    settings = load(config_file, {"agent": {**given, "collectors": list(collectors) or None}}).agent
+    config = load(config_file, {"agent": {**given, "collectors": list(collectors) or None}})
+    settings = config.agent
     if settings.listen is not None and settings.listen_secret_file is None:
         secret_file = _systemd_credential("gpuherd-listen-secret")
         settings = msgspec.structs.replace(settings, listen_secret_file=secret_file)
-    spec = probe_spec(settings)
-    if once or stream:
-        asyncio.run(_print_reports(settings, spec, once=once))
-    else:
-        asyncio.run(_report(settings, spec))
+    with config.source.locating():
+        spec = probe_spec(settings)
+        if once or stream:
+            asyncio.run(_print_reports(settings, spec, once=once))
+        else:
+            asyncio.run(_report(settings, spec))
 
 
 def _systemd_credential(name: str) -> str | None:

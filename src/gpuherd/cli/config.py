@@ -18,9 +18,10 @@ def command() -> None:
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 def check(file: Path | None) -> None:
     """Read FILE (or the default one) and say whether it can be used."""
+    from gpuherd.wiring.checking import check_config
     from gpuherd.wiring.config import default_config_files, load
 
-    load(file)
+    check_config(load(file))
     place = file or next((place for place in default_config_files() if place.is_file()), None)
     click.echo(f"{place}: good" if place else "no configuration file; the defaults are good")
 

@@ -67,9 +67,10 @@ async def _run(config: Config) -> None:
     from gpuherd.wiring.up import stop_signals
 
     stop = stop_signals()
-    async with configured_hub(config) as hub:
-        click.echo(f"gpuherd hub: {hub.url}")
-        await hub.run_until(stop)
+    with config.source.locating():
+        async with configured_hub(config) as hub:
+            click.echo(f"gpuherd hub: {hub.url}")
+            await hub.run_until(stop)
 
 
 @command.group()

@@ -30,4 +30,5 @@ def command(
     }
     config = load(config_file, {"hub": overrides})
     arguments = [] if config_file is None else ["--config", str(config_file)]
-    asyncio.run(up(config, click.echo, arguments))
+    with config.source.locating():
+        asyncio.run(up(config, click.echo, arguments))

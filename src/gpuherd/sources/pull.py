@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -45,7 +46,7 @@ from gpuherd.wire.proof import (
     proof,
 )
 
-__all__ = ["PullWay", "SocketChannel"]
+__all__ = ["PullWay", "SocketChannel", "check_tls"]
 
 GOING_AWAY = 1001
 CLOSE_SECONDS = 1.0
@@ -96,6 +97,15 @@ class SocketChannel:
         await self._socket.close(code=code, message=reason.encode())
 
 
+def check_tls(settings: PullSettings) -> ssl.SSLContext | None:
+    """Make what verifies the agents' certificates; ``Misconfigured`` if that cannot be done, none without TLS."""
+    if settings.is_tls:
+        return verifying_context(settings.tls_ca_file)
+    if settings.tls_ca_file is not None:
+        raise Misconfigured("reach.tls_ca_file: is of no use without reach.is_tls = true")
+    return None
+
+
 class PullWay:
     """Dials listening agents."""
 
@@ -103,12 +113,10 @@ class PullWay:
 
     def __init__(self, settings: PullSettings, *, links: NodeLinks, secret_of: Callable[[str], str]) -> None:
         """``secret_of`` gives a node's secret by its id. ``Misconfigured`` if the certificates cannot be used."""
-        if settings.tls_ca_file is not None and not settings.is_tls:
-            raise Misconfigured("reach.tls_ca_file: is of no use without reach.is_tls = true")
         self._settings = settings
         self._links = links
         self._secret_of = secret_of
-        self._tls = verifying_context(settings.tls_ca_file) if settings.is_tls else None
+        self._tls = check_tls(settings)
         self._gate = DialGate(settings.connects_at_once)
         self._resolver = NodeResolver()
         self._session: ClientSession | None = None

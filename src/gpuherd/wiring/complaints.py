@@ -8,42 +8,49 @@ from typing import Any, get_args, get_type_hints
 
 from msgspec import Struct
 
+from gpuherd.wiring.config_text import ConfigText, parse_path
+from gpuherd.wiring.toml_lines import Path
+
 __all__ = ["complaint"]
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$\.?(?P<path>[^`]*)`)?")
 _MISSING = re.compile(r"Object missing required field `(?P<key>[^`]*)`(?: - at `\$\.?(?P<path>[^`]*)`)?")
+_GOT = re.compile(r"got `(\w+)`")
+_KINDS = {"array": "list", "object": "dict"}
 _WRONG = re.compile(r"(?P<what>.*?) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-_HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\"'-]+)\s*\]")
-
-Path = tuple[str | int, ...]
 
 
-def complaint(message: str, text: str, tables: dict[str, Any], kind: type[Struct]) -> str:
-    """Turn the decoder's message into ``:LINE: key: what; remedy``."""
+def complaint(message: str, source: ConfigText, tables: dict[str, Any], kind: type[Struct]) -> str:
+    """Turn the decoder's message into ``FILE:LINE: key: what; remedy``."""
     if unknown := _UNKNOWN.match(message):
-        path, key = _path(unknown["path"]), unknown["key"]
+        path, key = parse_path(unknown["path"] or ""), unknown["key"]
         known = [name for name in _known_keys(kind, tables, path) if name]
         near = difflib.get_close_matches(key, known, n=1)
         hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(known)}"
-        return f"{_line(text, path, key)}: {_shown((*path, key))}: unknown key; {hint}"
+        return f"{source.place((*path, key))}: {_shown((*path, key))}: unknown key; {hint}"
     if missing := _MISSING.match(message):
-        path, key = _path(missing["path"]), missing["key"]
-        return f"{_line(text, path, '')}: {_shown((*path, key))}: is missing; see docs/configuration.md"
+        path, key = parse_path(missing["path"] or ""), missing["key"]
+        return f"{source.place(path)}: {_shown((*path, key))}: is missing; see docs/configuration.md"
     if wrong := _WRONG.match(message):
-        path = _path(wrong["path"])
+        path = _with_key(parse_path(wrong["path"].replace("[...]", "")), wrong["what"], wrong["path"], tables)
         what = wrong["what"][:1].lower() + wrong["what"][1:]
         tags = _tags(kind, tables, path)
         if tags:
             what = f"{what}; known are {', '.join(tags)}"
-        key = next((step for step in reversed(path) if isinstance(step, str)), "")
-        parent = path[: path.index(key)] if key in path else path
-        return f"{_line(text, parent, key)}: {_shown(path)}: {what}; see docs/configuration.md"
-    return f": {message}"
+        return f"{source.place(path)}: {_shown(path)}: {what}; see docs/configuration.md"
+    return f"{source.name}: {message}"
 
 
-def _path(text: str | None) -> Path:
-    return tuple(name or int(index) for name, index in _STEP.findall(text or ""))
+def _with_key(path: Path, what: str, told: str, tables: Any) -> Path:
+    """Find the key of a table with names of its own, which the decoder calls ``[...]``, by the kind it got."""
+    got = _GOT.search(what)
+    if not told.endswith("[...]") or got is None:
+        return path
+    value = tables
+    for step in path:
+        value = value[step]
+    kind = _KINDS.get(got[1], got[1])
+    return next(((*path, name) for name, entry in value.items() if type(entry).__name__ == kind), path)
 
 
 def _shown(path: Path) -> str:
@@ -92,35 +99,3 @@ def _tags(kind: type[Struct], tables: dict[str, Any], path: Path) -> list[str]:
         return []
     kinds = _resolve(kind, tables, path[:-1])
     return [str(k.__struct_config__.tag) for k in kinds if k.__struct_config__.tag_field == path[-1]]
-
-
-def _line(text: str, path: Path, key: str) -> str:
-    """Find the line that a key stands on, as ``:12``, or the line of its table; nothing if it came from elsewhere."""
-    names = tuple(step for step in path if isinstance(step, str))
-    numbers = [step for step in path if isinstance(step, int)]
-    place = ""
-    counts: dict[tuple[str, ...], int] = {}
-    current: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
-            current = tuple(part.strip("\"'") for part in header[2].split("."))
-            if header[1] == "[[":
-                counts[current] = counts.get(current, -1) + 1
-        if numbers and counts.get(names[:1], -1) != numbers[0]:
-            continue
-        if header and (current == names or (not names and current == (key,))):
-            place = f":{number}"
-            if not names:
-                return place
-        for depth in range(len(names) + 1):
-            # A key may stand in a table of its own, or inline in the line of one of the keys above it.
-            wanted = names[depth] if depth < len(names) else key
-            if (
-                wanted
-                and current == names[:depth]
-                and re.match(rf'\s*["\']?{re.escape(wanted)}["\']?\s*=', line)
-            ):
-                place = f":{number}"
-                if wanted == key:
-                    return place
-    return place

@@ -16,6 +16,7 @@ from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import FolderSettings
 from gpuherd.wiring.complaints import complaint
+from gpuherd.wiring.config_text import ConfigText
 from gpuherd.wiring.settings import LegacySettings, NodesSettings
 
 __all__ = ["Config", "default_config_files", "default_state_dir", "load", "read_config"]
@@ -33,6 +34,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     legacy: LegacySettings = LegacySettings()
     folder: Path = Path()
     """Where the file lies: other files that it names are looked for from there. Not a key of the file."""
+    source: ConfigText = ConfigText("the configuration")
+    """What it was read from, for messages. Not a key of the file."""
 
 
 def default_state_dir() -> Path:
@@ -72,12 +75,23 @@ def read_config(
     text: str, name: str, overrides: dict[str, dict[str, Any]] | None = None, folder: Path | None = None
 ) -> Config:
     """Turn TOML text into a ``Config``; ``name`` is what complaints call it, ``folder`` where it lies."""
+    given = {
+        f"{table}.{key}"
+        for table, keys in (overrides or {}).items()
+        for key, value in keys.items()
+        if value is not None
+    }
+    source = ConfigText(name, text, frozenset(given))
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Misconfigured(f"{name}: is not valid TOML: {error}; see docs/configuration.md") from error
     if "folder" in tables:
-        raise Misconfigured(f"{name}: folder: unknown key; a watched folder is a [[folders]] table")
+        place = source.place(("folder",))
+        raise Misconfigured(f"{place}: folder: unknown key; a watched folder is a [[folders]] table")
+    if "source" in tables:
+        known = ", ".join(name for name in Config.__struct_fields__ if name not in ("folder", "source"))
+        raise Misconfigured(f"{source.place(('source',))}: source: unknown key; known here: {known}")
     for table, keys in (overrides or {}).items():
         target = tables.setdefault(table, {})
         if isinstance(target, dict):
@@ -88,17 +102,13 @@ def read_config(
     try:
         config = msgspec.convert(tables, Config, dec_hook=_to_path)
     except msgspec.ValidationError as error:
-        raise Misconfigured(f"{name}{complaint(str(error), text, tables, Config)}") from error
-    try:
+        raise Misconfigured(complaint(str(error), source, tables, Config)) from error
+    with source.locating():
         config.hub.check()
-    except Misconfigured as error:
-        raise Misconfigured(f"{name}: {error}") from error
     for number, group in enumerate(config.nodes):
-        try:
+        with source.locating(f"nodes[{number}]"):
             group.check()
-        except Misconfigured as error:
-            raise Misconfigured(f"{name}: nodes[{number}]: {error}") from error
-    return msgspec.structs.replace(config, folder=folder or Path.cwd())
+    return msgspec.structs.replace(config, folder=folder or Path.cwd(), source=source)
 
 
 def _to_path(kind: type, value: Any) -> Any:

@@ -49,7 +49,7 @@ async def _find(config: Config, number: int, settings: NodesSettings) -> FoundLi
     try:
         finder, _ = make_finder(settings, f"{place}.hosts", config.folder)
     except Misconfigured as error:
-        return FoundList(name=place, way=way, trouble=str(error))
+        return FoundList(name=place, way=way, trouble=config.source.located(str(error), place))
     try:
         async with asyncio.timeout(FIND_SECONDS):
             targets = await finder.find()

@@ -14,7 +14,6 @@ from gpuherd.discovery.finding import Finder
 from gpuherd.discovery.hosts import StaticFinder, parse_host_list
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.views import FleetNotice
-from gpuherd.model.errors import Misconfigured
 from gpuherd.model.targets import Target
 from gpuherd.sources.following import Arrivals, Way
 from gpuherd.sources.push import NodeLinks
@@ -30,7 +29,10 @@ __all__ = ["ConfiguredOutfit", "configured_hub", "display_names", "make_finder"]
 
 def configured_hub(config: Config) -> Hub:
     """Build a hub with everything that the configuration asks for; ``Misconfigured`` if it cannot be had."""
-    return Hub(config.hub, config.availability, outfit=ConfiguredOutfit(config), names=display_names(config))
+    with config.source.locating():
+        return Hub(
+            config.hub, config.availability, outfit=ConfiguredOutfit(config), names=display_names(config)
+        )
 
 
 def display_names(config: Config) -> Names:
@@ -65,12 +67,9 @@ class ConfiguredOutfit:
         groups: list[Group] = []
         for number, settings in enumerate(config.nodes):
             place = f"nodes[{number}]"
-            try:
+            with config.source.locating(place):
                 finder, fixed = make_finder(settings, f"{place}.hosts", config.folder)
                 way: Way = resolve(WAYS[_way_of(settings)])(settings.reach, surroundings)
-            except Misconfigured as error:
-                text = str(error)
-                raise Misconfigured(text if text.startswith(place) else f"{place}: {text}") from error
             # Under its name a list's nodes are remembered: no two may share one, though they share a file.
             is_taken = any(group.name == finder.name for group in groups)
             name = f"{finder.name} ({place})" if is_taken else finder.name

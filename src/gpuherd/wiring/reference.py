@@ -14,6 +14,7 @@ from msgspec.structs import FieldInfo
 from gpuherd.discovery.settings import FindSettings
 from gpuherd.sources.settings import ReachSettings
 from gpuherd.wiring.config import Config
+from gpuherd.wiring.config_text import ConfigText
 from gpuherd.wiring.settings import LegacySettings, NodesSettings
 
 __all__ = ["config_reference"]
@@ -52,7 +53,7 @@ def config_reference() -> str:
             ]
         elif get_origin(hint) is tuple:
             parts.append(_section(f"## [[{table.name}]]", get_args(hint)[0]))
-        elif hint is not Path:
+        elif hint not in (Path, ConfigText):
             parts.append(_section(f"## [{table.name}]", hint))
     return "\n\n".join(parts) + "\n"
 

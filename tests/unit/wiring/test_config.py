@@ -39,9 +39,9 @@ def test_the_command_line_wins_and_none_does_not() -> None:
         ("[hub", "f.toml: is not valid TOML"),
         (
             '[hub]\nlisten = "0.0.0.0:80"',
-            'f.toml: hub.listen: "0.0.0.0:80" can be reached from other machines',
+            'f.toml:2: hub.listen: "0.0.0.0:80" can be reached from other machines',
         ),
-        ('[hub]\nlisten = "here"', 'f.toml: hub.listen: "here" is no IP address with a port'),
+        ('[hub]\nlisten = "here"', 'f.toml:2: hub.listen: "here" is no IP address with a port'),
         (
             '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh", usr = "x" }',
             'f.toml:3: nodes[0].reach.usr: unknown key; did you mean "user"?',
@@ -56,10 +56,10 @@ def test_the_command_line_wins_and_none_does_not() -> None:
             "f.toml:8: nodes[1].reach.interval_seconds: expected `float`, got `str`",
         ),
         ('[[nodes]]\nhosts = ["a"]', "f.toml:1: nodes[0].reach: is missing"),
-        ('[[nodes]]\nreach = { by = "ssh" }', "f.toml: nodes[0]: give either hosts = […] or find = {…}"),
+        ('[[nodes]]\nreach = { by = "ssh" }', "f.toml:1: nodes[0]: give either hosts = […] or find = {…}"),
         (
             '[[nodes]]\nreach = { by = "ssh" }\nhosts = ["a"]\nfind = { in = "consul", url = "u" }',
-            "f.toml: nodes[0]: give either",
+            "f.toml:1: nodes[0]: give either",
         ),
         (
             '[[nodes]]\nreach = { by = "ssh" }\nfind = { in = "consul" }',
@@ -73,8 +73,22 @@ def test_the_command_line_wins_and_none_does_not() -> None:
             '[legacy.gpustat]\nlisten = "127.0.0.1:1"\nnetworks = []',
             "f.toml:3: legacy.gpustat.networks: expected `array` of length >= 1",
         ),
-        ('folder = "x"', "f.toml: folder: unknown key; a watched folder is a [[folders]] table"),
-        ('[hub]\nbase_path = "gpus"', 'f.toml: hub.base_path: "gpus" is no plain absolute path'),
+        ('folder = "x"', "f.toml:1: folder: unknown key; a watched folder is a [[folders]] table"),
+        ("[hub]\n[source]\n", "f.toml:2: source: unknown key; known here: hub, agent,"),
+        (
+            '[[nodes]]\nreach.by = "ssh"\nhosts = [\n  "a",  # "no"\n  7,\n]',
+            "f.toml:5: nodes[0].hosts[1]: expected `str`, got `int`",
+        ),
+        (
+            '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh" }\n[[nodes]]\nreach = { by = "ssh" }',
+            "f.toml:4: nodes[1]: give either hosts",
+        ),
+        ('[display.nodes]\n"gpu.1" = 3', "f.toml:2: display.nodes.gpu.1: expected `str`"),
+        (
+            '[[folders]]\npath = "a"\n\n[[folders]]\npaht = "b"',
+            "f.toml:5: folders[1].paht: unknown key; did you",
+        ),
+        ('[hub]\nbase_path = "gpus"', 'f.toml:2: hub.base_path: "gpus" is no plain absolute path'),
     ],
 )
 def test_a_bad_file_is_refused_by_name(text: str, complaint: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuherd.agent.spec import resolve
 from gpuherd.model.errors import Misconfigured, Refused
+from gpuherd.wiring.checking import check_config
 from gpuherd.wiring.config import default_config_files, load
 from gpuherd.wiring.doctor.everything import Examination
 from gpuherd.wiring.doctor.steps import Journal
@@ -29,6 +30,7 @@ async def examine(
     }
     try:
         config = load(config_file, overrides)
+        check_config(config)
     except Misconfigured as error:
         journal.failed("configuration", "cannot be used", str(error))
         return
