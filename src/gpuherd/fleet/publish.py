@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gpuherd.fleet.availability import REASONS, Reason
 from gpuherd.fleet.changes import (
     DeviceColumns,
     DeviceDetailColumns,
@@ -31,25 +32,16 @@ from gpuherd.fleet.stream_columns import (
     PROCESSES,
     USES,
     Numbers,
+    differs,
     named_numbers,
     numbers,
     visible,
-    visible_matrix,
 )
+from gpuherd.fleet.told_uses import UseReader
 from gpuherd.fleet.views import DEVICE_STATES, NODE_STATES, DeviceInventory, FleetNotice, NodeInventory
 from gpuherd.wire.matrix import unpack_numbers
 
 __all__ = ["Publication"]
-
-
-def _differs(new: Array, old: Array) -> Array:
-    """Tell the rows in which any value differs from what was told; those never told differ."""
-    differs = np.ones(len(new), dtype=np.bool_)
-    if not len(old):
-        return differs
-    same = (new[: len(old)] == old) | (np.isnan(new[: len(old)]) & np.isnan(old))
-    differs[: len(old)] = ~same.all(axis=1)
-    return differs
 
 
 class _Told:
@@ -66,6 +58,7 @@ class _Told:
 
 
 _NOTHING = np.empty((0, 0))
+_REASONS = [REASONS[reason] for reason in sorted(Reason)]
 
 
 class Publication:
@@ -90,12 +83,16 @@ class Publication:
         self._moved: set[str] = set()
         self._removed: list[int] = []
         self._told: _Told | None = None
-        self._uses: dict[str, Array] = {}
+        self._reader = UseReader()
+        self._uses = self._reader.read(())
         self._disks: dict[str, bytes] = {}
+        self._inventories: dict[str, NodeInventory] = {}
+        """Kept while nothing in them changes: to make all of them takes longer than the rest of a snapshot."""
 
     def inventory_changed(self, node: Node) -> None:
         """Remember that a node's facts, table or problems must be told again."""
         self._stale_inventory[node.id] = node
+        self._inventories.pop(node.id, None)
 
     def devices_moved(self, node: Node) -> None:
         """Remember that a node has other rows: what was told of them before was told of other devices."""
@@ -104,7 +101,9 @@ class Publication:
     def node_removed(self, node: Node) -> None:
         """Remember that a node is gone."""
         self._stale_inventory.pop(node.id, None)
-        self._uses.pop(node.id, None)
+        self._inventories.pop(node.id, None)
+        self._uses = self._uses.without(node.id)
+        self._reader.forget(node.id)
         self._disks.pop(node.id, None)
         self._moved.discard(node.id)
         self._removed.append(node.row)
@@ -114,10 +113,9 @@ class Publication:
 
         Devices that have moved since are left out, hence unknown, until the next tick has judged them.
         """
-        if self._tick != tick or self._told is None:
-            self.change(tick)
         told = self._told
-        assert told is not None  # noqa: S101 - change has just set it
+        if self._tick != tick or told is None:
+            told = self._take(tick)
         nodes = list(self._nodes.values())
         is_told = self._rows.node[: len(told.devices)] >= 0
         for node in nodes:
@@ -125,34 +123,43 @@ class Publication:
                 is_told[node.start : node.start + node.count] = False
         used = np.flatnonzero(is_told)
         hosts = [node for node in nodes if node.row < len(told.hosts)]
-        uses = [(node, np.arange(len(self._uses[node.id]))) for node in nodes if node.id in self._uses]
-        return self._message(tick, None, nodes, [], told, (used, used, used), (hosts, hosts), uses)
+        return self._message(tick, None, nodes, [], told, (used, used, used), (hosts, hosts), slice(None))
+
+    def _take(self, tick: int) -> _Told:
+        """Take everything as told, without the message about it: for the first who looks."""
+        self._tick = tick
+        self._told = told = self._current()
+        self._uses = self._reader.read(self._nodes.values())
+        self._disks = {node.id: node.disks for node in self._nodes.values()}
+        self._stale_inventory.clear()
+        self._removed.clear()
+        self._moved.clear()
+        return told
 
     def change(self, tick: int) -> FleetChange:
         """Tell what differs from what was told before, and take it as told."""
         before, told = self._told or _Told(*[_NOTHING] * 5), self._current()
         used = self._rows.node >= 0
         devices, details, states = (
-            _differs(new, old) & used
+            differs(new, old) & used
             for new, old in (
                 (told.devices, before.devices),
                 (told.details, before.details),
                 (told.states, before.states),
             )
         )
-        host_rows = _differs(told.hosts, before.hosts)
-        host_state_rows = _differs(told.host_states, before.host_states)
+        host_rows = differs(told.hosts, before.hosts)
+        host_state_rows = differs(told.host_states, before.host_states)
         stale, self._stale_inventory = self._stale_inventory, {}
         removed, self._removed = self._removed, []
         self._moved.clear()
         told_before, self._tick = self._tick, tick
         self._told = told
-        hosts, host_states, uses = [], [], []
+        uses_before, self._uses = self._uses, self._reader.read(self._nodes.values())
+        uses = self._uses.changed(uses_before, stale)
+        hosts, host_states = [], []
         for node in self._nodes.values():
             is_stale = node.id in stale
-            positions = self._changed_uses(node, told_again=is_stale)
-            if positions.size:
-                uses.append((node, positions))
             if is_stale:
                 for rows in (devices, details, states):
                     rows[node.start : node.start + node.count] = True
@@ -178,21 +185,6 @@ class Publication:
             ),
         )
 
-    def _changed_uses(self, node: Node, *, told_again: bool) -> Array:
-        current = self._current_uses(node)
-        before = self._uses.get(node.id)
-        self._uses[node.id] = current
-        if told_again or before is None or before.shape != current.shape:
-            return np.arange(len(current))
-        return np.flatnonzero(_differs(current, before))
-
-    def _current_uses(self, node: Node) -> Array:
-        """Give one row a use: what it takes of the device, then what its process costs the host."""
-        table, layout = node.table, node.layout
-        uses = visible_matrix(node.uses, len(table.uses), layout.uses, USES)
-        processes = visible_matrix(node.processes, len(table.processes), layout.processes, PROCESSES)
-        return np.column_stack([uses, processes[[use.process for use in table.uses]]])
-
     def _message(
         self,
         tick: int,
@@ -202,7 +194,7 @@ class Publication:
         told: _Told,
         device_rows: tuple[Array, Array, Array],
         host_nodes: tuple[list[Node], list[Node]],
-        use_nodes: list[tuple[Node, Array]],
+        uses: Array | slice,
     ) -> FleetChange:
         devices, details, states = device_rows
         return FleetChange(
@@ -220,10 +212,16 @@ class Publication:
             device_states=self._device_states(told, states),
             hosts=self._hosts(told, host_nodes[0]),
             host_states=self._host_states(told, host_nodes[1]),
-            uses=self._use_columns(use_nodes),
+            uses=self._use_columns(uses),
         )
 
     def _inventory(self, node: Node) -> NodeInventory:
+        kept = self._inventories.get(node.id)
+        if kept is None:
+            kept = self._inventories[node.id] = self._make_inventory(node)
+        return kept
+
+    def _make_inventory(self, node: Node) -> NodeInventory:
         return NodeInventory(
             row=node.row,
             id=node.id,
@@ -243,16 +241,18 @@ class Publication:
 
     def _device_states(self, told: _Told, rows: Array) -> DeviceStateColumns:
         block = told.states[rows]
-        by_row = {node.row: node for node in self._nodes.values()}
-        owners = self._rows.node[rows].tolist()
+        reasons = [_REASONS[code] for code in self._rows.reason[rows].tolist()]
+        faulty = np.flatnonzero(self._rows.reason[rows] == Reason.FAULT)
+        if faulty.size:
+            by_row = {node.row: node for node in self._nodes.values()}
+            for place in faulty.tolist():
+                row = int(rows[place])
+                reasons[place] = self._composer.reason(row, by_row[int(self._rows.node[row])])
         offset = self._clock.wall() - self._clock.monotonic()
         return DeviceStateColumns(
             row=rows.tolist(),
-            state=[DEVICE_STATES[int(code)] for code in block[:, 0]],
-            reason=[
-                self._composer.reason(row, by_row[owner])
-                for row, owner in zip(rows.tolist(), owners, strict=True)
-            ],
+            state=[DEVICE_STATES[code] for code in block[:, 0].astype(np.int64).tolist()],
+            reason=reasons,
             since=numbers(np.round(block[:, 2] + offset), is_whole=True),
         )
 
@@ -280,11 +280,10 @@ class Publication:
             **named_numbers(block[:, 3:], HOST_DETAILS),
         )
 
-    def _use_columns(self, nodes: list[tuple[Node, Array]]) -> UseColumns:
-        blocks = [self._uses[node.id][positions] for node, positions in nodes]
-        block = np.concatenate(blocks) if blocks else np.empty((0, len(USES) + len(PROCESSES)))
+    def _use_columns(self, rows: Array | slice) -> UseColumns:
+        uses = self._uses
         return UseColumns(
-            node=[node.row for node, positions in nodes for _ in range(len(positions))],
-            position=[position for _, positions in nodes for position in positions.tolist()],
-            **named_numbers(block, USES + PROCESSES),
+            node=uses.node_rows[rows].tolist(),
+            position=uses.positions[rows].tolist(),
+            **named_numbers(uses.values[rows], USES + PROCESSES),
         )

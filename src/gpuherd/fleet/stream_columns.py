@@ -19,6 +19,7 @@ __all__ = [
     "USES",
     "Numbers",
     "StreamColumn",
+    "differs",
     "named_numbers",
     "numbers",
     "visible",
@@ -119,8 +120,25 @@ def visible_matrix(
     return _rounded(values, columns)
 
 
+def differs(new: Array, old: Array) -> Array:
+    """Tell the rows in which any value differs from what was told; those never told differ."""
+    rows = np.ones(len(new), dtype=np.bool_)
+    if not len(old):
+        return rows
+    same = (new[: len(old)] == old) | (np.isnan(new[: len(old)]) & np.isnan(old))
+    rows[: len(old)] = ~same.all(axis=1)
+    return rows
+
+
 def numbers(values: Array, *, is_whole: bool = False) -> Numbers:
     """Give a column as a list; unknown becomes none, whole numbers lose their decimal point."""
+    is_known = ~np.isnan(values)
+    # Most columns are known of all or of none, and then need not be looked at one by one.
+    if is_known.all():
+        listed: Numbers = (values.astype(np.int64) if is_whole else values).tolist()
+        return listed
+    if not is_known.any():
+        return [None] * len(values)
     if is_whole:
         return [int(value) if value == value else None for value in values.tolist()]  # noqa: PLR0124 - NaN is not itself
     return [value if value == value else None for value in values.tolist()]  # noqa: PLR0124

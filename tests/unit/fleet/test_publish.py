@@ -12,6 +12,7 @@ from gpuherd.fleet.changes import FleetChange
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.model.devices import DeviceSample
 from gpuherd.model.processes import Process, ProcessUse
+from gpuherd.model.reports import Problem
 from support.herd import GIB, ManualClock, Speaker, gpu
 
 KEYS = {
@@ -146,3 +147,53 @@ def test_a_newcomer_is_not_told_of_a_device_what_was_true_of_another(
     fleet.tick()
     assert fleet.change().device_states.state == ["busy", "busy"]
     assert fleet.snapshot().device_states.state == ["busy", "busy"]
+
+
+def test_who_looks_first_is_told_the_same_as_those_who_always_did(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    node = speaker("a")
+    table = ((Process(pid=1, user="user01"),), (ProcessUse(process=0, device=0),))
+    node.describe(gpu(0), processes=table[0], uses=table[1])
+    node.sample(DeviceSample(utilization_gpu=0.5))
+    for _ in range(3):  # nobody looks
+        clock.advance(1)
+        fleet.tick()
+    viewer = Viewer()
+    viewer.take(fleet.snapshot())
+    assert [process["user"] for process in viewer.nodes[0]["processes"]] == ["user01"]
+    assert [*viewer.tables["uses"]] == [(0, 0)]
+    clock.advance(1)
+    fleet.tick()
+    change = fleet.change()
+    assert (change.nodes, change.uses.node) == ([], [])
+    viewer.take(change)
+    # Gone and back within a tick, in the same row: nothing of before may be left.
+    fleet.remove_node("a")
+    newcomer = Viewer()
+    newcomer.take(fleet.snapshot())
+    assert (newcomer.nodes, newcomer.tables["uses"]) == ({}, {})
+    node = speaker("a")
+    node.describe(gpu(0), processes=(Process(pid=2, user="user02"),), uses=table[1])
+    node.sample(DeviceSample(utilization_gpu=0.5))
+    fleet.tick()
+    viewer.take(fleet.change())
+    newcomer.take(fleet.snapshot())
+    assert newcomer.tables == viewer.tables
+    assert newcomer.nodes == viewer.nodes
+    assert [process["user"] for process in viewer.nodes[0]["processes"]] == ["user02"]
+
+
+def test_what_the_hub_says_of_a_node_is_never_an_older_word(
+    fleet: Fleet, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("a")
+    node.describe(gpu(0))
+    fleet.tick()
+    assert fleet.snapshot().nodes[0].notes == ()
+    fleet.note("a", "contact", Problem(code="unreachable", message="no route to it"))
+    assert [note.message for note in fleet.snapshot().nodes[0].notes] == ["no route to it"]
+    node.describe(gpu(0), gpu(1))
+    node.sample(*[DeviceSample()] * 2)
+    inventory = fleet.snapshot().nodes[0]
+    assert (len(inventory.devices), inventory.notes) == (2, ())
