@@ -41,14 +41,21 @@ class KeptArrivals:
         self.nodes: dict[str, KeptIntake] = {}
         self.ways: dict[str, tuple[NodeWay, float]] = {}
         self.troubles: dict[str, ContactFailed | None] = {}
+        self.addresses: dict[str, str] = {}
 
-    def intake(self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "") -> KeptIntake:
+    def intake(
+        self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "", sender: str = ""
+    ) -> KeptIntake:
         if name in self.taken:
             raise Refused("name_taken", f"{name} is enrolled and comes another way")
         if not name.isprintable() or len(name) > 128:
             raise Refused("name_invalid", "this is no name for a node")
         self.ways[name] = (way, interval_seconds)
+        self.addresses[name] = sender
         return self.nodes.setdefault(name, KeptIntake(name))
+
+    def senders(self, way: NodeWay) -> dict[str, str]:
+        return {name: sender for name, sender in self.addresses.items() if self.ways[name][0] == way}
 
     def trouble(self, name: str, failure: ContactFailed | None) -> None:
         assert name in self.nodes, "trouble is told of nodes that have arrived before"

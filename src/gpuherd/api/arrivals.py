@@ -82,6 +82,12 @@ class ArrivedNodes:
         """Give what is remembered of them."""
         return tuple(node.arrival for node in self._nodes.values())
 
+    def senders(self, way: NodeWay) -> dict[str, str]:
+        """Give those that have come one way, with the addresses that speak for them."""
+        return {
+            node_id: node.arrival.sender for node_id, node in self._nodes.items() if node.arrival.way == way
+        }
+
     def take_up(self, arrival: Arrival) -> ArrivedNode:
         """Know a node from now on; ``Refused`` if one that comes another way or is called otherwise has its id."""
         node_id = node_id_for(arrival.name)
@@ -113,7 +119,8 @@ class ArrivedNodes:
             )
         if is_namesake:
             self._fleet.add_node(node.node_id, arrival.name, arrival.way)
-        if is_namesake or known.interval_seconds != arrival.interval_seconds:
+        is_changed = (known.interval_seconds, known.sender) != (arrival.interval_seconds, arrival.sender)
+        if is_namesake or is_changed:
             node.arrival = arrival
             self._changed()
 

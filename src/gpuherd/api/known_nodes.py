@@ -26,6 +26,8 @@ class Arrival(Struct, frozen=True, kw_only=True):
     way: NodeWay
     interval_seconds: float
     place: str = ""
+    sender: str = ""
+    """The address that speaks for it, where nothing better proves who that is."""
 
 
 class KnownNodes(Struct, frozen=True, kw_only=True):

@@ -278,9 +278,13 @@ class Roster:
 
     # -- nodes that come by themselves -------------------------------------------------------------------------
 
-    def intake(self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "") -> ArrivedNode:
+    def intake(
+        self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "", sender: str = ""
+    ) -> ArrivedNode:
         """Know a node from now on; ``Refused`` if the name cannot be had."""
-        return self._arrive(Arrival(name=name, way=way, interval_seconds=interval_seconds, place=place))
+        return self._arrive(
+            Arrival(name=name, way=way, interval_seconds=interval_seconds, place=place, sender=sender)
+        )
 
     def _arrive(self, arrival: Arrival) -> ArrivedNode:
         node_id = node_id_for(arrival.name)
@@ -289,6 +293,10 @@ class Roster:
         if any(node_id in group.contacts for group in self._groups):
             raise Refused("name_taken", f"{node_id} is listed in the configuration and asked by the hub")
         return self._arrivals.take_up(arrival)
+
+    def senders(self, way: NodeWay) -> dict[str, str]:
+        """Give the nodes that have come one way, with the addresses that speak for them."""
+        return self._arrivals.senders(way)
 
     def trouble(self, name: str, failure: ContactFailed | None) -> None:
         """Show of a node that has arrived why there is nothing new of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from gpuherd.model.errors import Failed
@@ -66,13 +67,19 @@ class Way(Protocol):
 class Arrivals(Protocol):
     """Where nodes that nobody listed show up by themselves: old protocols, dropped files."""
 
-    def intake(self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "") -> NodeIntake:
+    def intake(
+        self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "", sender: str = ""
+    ) -> NodeIntake:
         """Know a node from now on, also after a restart; the same name gives the same intake.
 
-        ``place``: where its reports lie, where there may be several such places with one name in each. ``Refused``
+        ``place``: where its reports lie, where there may be several such places with one name in each. ``sender``: the
+        address that speaks for it, where nothing better proves who that is; remembered too. ``Refused``
         with ``name_invalid``, ``name_taken`` (it is enrolled or listed, comes another way or from another place) or
         ``too_many_nodes``.
         """
+
+    def senders(self, way: NodeWay) -> Mapping[str, str]:
+        """Give the nodes that have come this way and are not forgotten yet, by id, with their senders."""
 
     def trouble(self, name: str, failure: ContactFailed | None) -> None:
         """Show of a node that has arrived before why there is nothing new of it, or that all is well again."""

@@ -167,6 +167,15 @@ class GpustatSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ),
     ] = 4.0
     max_nodes: Annotated[int, Meta(ge=1, le=10_000, description="Nodes that may appear by themselves.")] = 256
+    max_nodes_per_sender: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000,
+            description="Names that may come from one address (of IPv6, from one /64 network); raise it where many "
+            "machines share one.",
+        ),
+    ] = 16
     requests_per_second: Annotated[
         float, Meta(ge=1, le=10_000, description="Requests of one address; more are turned away.")
     ] = 50.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -16,13 +16,16 @@ from gpuherd.api.server import WebServer
 from gpuherd.api.services import Services
 from gpuherd.api.settings import listen_address
 from gpuherd.collect.scrub import scrub
+from gpuherd.fleet.views import FleetNotice
 from gpuherd.sources.files import FolderWatch
 from gpuherd.sources.following import Arrivals
 from gpuherd.sources.settings import FolderSettings
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.settings import LegacySettings
 
-__all__ = ["folder_watch", "legacy_doors"]
+__all__ = ["Teller", "folder_watch", "legacy_doors"]
+
+Teller = Callable[[], Sequence[FleetNotice]]
 
 MAX_CONNECTIONS = 4096
 
@@ -40,8 +43,11 @@ def folder_watch(settings: FolderSettings, arrivals: Arrivals, folder: Path) -> 
     return _Watch(f"watch {located.path}", watch.look_every_seconds, watch.look)
 
 
-def legacy_doors(config: Config, services: Services, arrivals: Arrivals) -> list[Door]:
-    """Open a listener of its own for each old tool that the configuration lets in."""
+def legacy_doors(config: Config, services: Services, arrivals: Arrivals, tellers: list[Teller]) -> list[Door]:
+    """Open a listener of its own for each old tool that the configuration lets in.
+
+    ``tellers`` gets what tells of things that happen at the doors.
+    """
     legacy: LegacySettings = config.legacy
     guard = Guard([*config.hub.allowed_hosts, socket.gethostname()])
     doors: list[Door] = []
@@ -55,6 +61,7 @@ def legacy_doors(config: Config, services: Services, arrivals: Arrivals) -> list
             scrub=scrub,
             offline_after_seconds=config.availability.offline_after_seconds,
         )
+        tellers.append(posts.notices)
         address = listen_address(legacy.gpustat.listen, key)
         doors.append(WebServer(posts, address=address, max_connections=MAX_CONNECTIONS, key=key))
     if legacy.get_status is not None:

@@ -59,6 +59,7 @@ class ConfiguredOutfit:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._tellers: list[Callable[[], Sequence[FleetNotice]]] = []
 
     def groups(self, links: NodeLinks) -> Sequence[Group]:
         """Make the lists of nodes that the hub asks."""
@@ -89,11 +90,13 @@ class ConfiguredOutfit:
         if config.legacy == LegacySettings():
             return ()
         doors: Callable[..., Sequence[Door]] = resolve("gpuherd.wiring.old_tools:legacy_doors")
-        return doors(config, services, arrivals)
+        with config.source.locating():
+            return doors(config, services, arrivals, self._tellers)
 
     def notices(self) -> Sequence[FleetNotice]:
-        """Tell of doors that ask for no credential, and of a password that everyone knows."""
-        return [*self._open_doors(), *self._known_passwords()]
+        """Tell of doors that ask for no credential and what happens there, and of a password that everyone knows."""
+        happened = [notice for tell in self._tellers for notice in tell()]
+        return [*self._open_doors(), *happened, *self._known_passwords()]
 
     def _known_passwords(self) -> list[FleetNotice]:
         return [

@@ -222,8 +222,65 @@ def test_a_name_belongs_to_the_first_sender_until_it_is_silent() -> None:
             backend.clock.advance(61)
             assert (await exchange(port, posting(), source="127.0.0.2")).status == 200
             assert (await exchange(port, posting())).status == 409
+            (notice,) = backend.app.notices()
+            assert (notice.code, notice.since) == ("name_taken_over", backend.clock.wall())
+            assert "gpu-node-0 is now what 127.0.0.2 posts" in notice.message
+            assert "127.0.0.1, whose name it was" in notice.message
+            backend.clock.advance(3601)
+            assert backend.app.notices() == []
 
     asyncio.run(run())
+
+
+def named(number: int) -> bytes:
+    return posting(BODY.replace(b"node-0", b"node-%d" % number))
+
+
+def test_one_sender_cannot_use_up_the_names() -> None:
+    backend = Backend(max_nodes=6, max_nodes_per_sender=3)
+    answers = backend.talk(*map(named, range(5)))
+    assert [answer.status for answer in answers] == [200] * 3 + [503] * 2
+    assert error_code(answers[3]) == "too_many_nodes"
+    assert "3 names come from your address already" in answers[3].body.decode()
+    assert sorted(backend.arrivals.nodes) == ["gpu-node-0", "gpu-node-1", "gpu-node-2"], (
+        "what is refused is not there"
+    )
+    (notice,) = backend.app.notices()
+    assert notice.code == "too_many_names"
+    assert "127.0.0.1 has posted under 3 names" in notice.message
+    assert "gpu-node-4, are refused" in notice.message
+    assert "legacy.gpustat.max_nodes_per_sender" in notice.message
+    # Silence gives it no new names; others still have theirs.
+    backend.clock.advance(3000)
+    assert backend.talk(named(6))[0].status == 503
+    assert [answer.status for answer in backend.talk(*map(named, range(10, 14)), source="127.0.0.2")] == [
+        200, 200, 200, 503,
+    ]  # fmt: skip
+    assert backend.talk(named(20), source="127.0.0.3")[0].status == 503
+    assert {notice.code for notice in backend.app.notices()} == {"too_many_names", "too_many_nodes"}
+    assert backend.talk(named(0))[0].status == 200
+
+
+def test_names_are_kept_over_a_restart() -> None:
+    backend = Backend()
+    assert backend.talk(named(0))[0].status == 200
+    again = Backend()
+    again.arrivals = backend.arrivals
+    again.app = GpustatApp(
+        GpustatSettings(listen="127.0.0.1:0", networks=("127.0.0.0/8",), max_nodes=1),
+        backend.arrivals,
+        fleet_view=again.fleet.view,
+        guard=Guard([]),
+        scrub=scrub,
+        wall=again.clock.wall,
+        monotonic=again.clock.monotonic,
+    )
+    (intruder,) = again.talk(named(0), source="127.0.0.2")
+    assert (intruder.status, error_code(intruder)) == (409, "name_taken")
+    assert again.talk(named(1), source="127.0.0.2")[0].status == 503, "the nodes of before count"
+    assert again.talk(named(0))[0].status == 200
+    again.clock.advance(61)
+    assert again.talk(named(0), source="127.0.0.2")[0].status == 200
 
 
 def test_a_name_that_has_a_credential_is_not_for_this_address() -> None:

@@ -606,3 +606,16 @@ def test_a_node_that_is_listed_later_is_asked_from_then_on(file: Path) -> None:
             assert [node.way for node in stage.fleet.nodes()] == ["ssh"]
 
     asyncio.run(scene())
+
+
+def test_who_speaks_for_a_node_is_known_again_after_a_restart(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as stage:
+            stage.roster.intake("gpu1", "gpustat", interval_seconds=4, sender="10.0.0.1")
+            stage.roster.intake("gpu2", "gpustat", interval_seconds=4, sender="10.0.0.2")
+            stage.roster.intake("gpu1", "gpustat", interval_seconds=4, sender="10.0.0.3")
+            stage.roster.intake("gpu3", "file", interval_seconds=4)
+        async with Stage(file) as again:
+            assert again.roster.senders("gpustat") == {"gpu1": "10.0.0.3", "gpu2": "10.0.0.2"}
+
+    asyncio.run(scene())

@@ -17,7 +17,8 @@ from gpuherd.api.legacy.claims import NameClaims
 from gpuherd.api.legacy.gate import Gate, parse_networks, read_body
 from gpuherd.api.legacy.gpustat_shape import gpustat_payload, mapped_ip
 from gpuherd.api.legacy.serving import Answer, serve
-from gpuherd.fleet.views import FleetView
+from gpuherd.auth.enrolment import node_id_for
+from gpuherd.fleet.views import FleetNotice, FleetView
 from gpuherd.model.errors import Refused
 from gpuherd.sources.assembly import Scrub, SteadyParts, remembering
 from gpuherd.sources.following import Arrivals
@@ -74,7 +75,14 @@ class GpustatApp:
             monotonic=monotonic,
         )
         self._origins = {origin.rstrip("/").lower() for origin in settings.origins}
-        self._claims = NameClaims(kept_seconds=offline_after_seconds, monotonic=monotonic)
+        self._claims = NameClaims(
+            kept_seconds=offline_after_seconds,
+            max_nodes=settings.max_nodes,
+            max_per_sender=settings.max_nodes_per_sender,
+            known=lambda: arrivals.senders("gpustat"),
+            monotonic=monotonic,
+            wall=wall,
+        )
         self._posters: dict[str, _Poster] = {}
         self._id_of_hostname: dict[str, str] = {}
         self._others: tuple[int, dict[str, bytes]] = (-1, {})
@@ -107,6 +115,10 @@ class GpustatApp:
                 headers={"Allow": "GET, HEAD, POST"},
             )
 
+    def notices(self) -> list[FleetNotice]:
+        """Tell what was refused, and which names changed hands."""
+        return self._claims.notices()
+
     # -- posting ---------------------------------------------------------------------------------------------------
 
     async def _post(self, scope: Scope, receive: Receive, sender: str) -> None:
@@ -126,15 +138,11 @@ class GpustatApp:
             raise HttpError(_STATUS.get(error.code, 400), error.code, str(error)) from error
 
     def _take(self, post: GpustatPost, sender: str) -> None:
-        if post.hostname not in self._id_of_hostname and len(self._posters) >= self._settings.max_nodes:
-            raise Refused(
-                "too_many_nodes",
-                f"{self._settings.max_nodes} nodes post already; raise legacy.gpustat.max_nodes",
-            )
+        # By the node's id: gpu01 and GPU01 are one node. Before the herd hears of it: what is refused must not appear.
+        self._claims.check(node_id_for(post.hostname), sender)
         intake = self._arrivals.intake(
-            post.hostname, "gpustat", interval_seconds=self._settings.interval_seconds
+            post.hostname, "gpustat", interval_seconds=self._settings.interval_seconds, sender=sender
         )
-        # By the node's id: gpu01 and GPU01 are one node.
         self._claims.claim(intake.node_id, sender)
         poster = self._posters.setdefault(intake.node_id, _Poster())
         if poster.hostname != post.hostname:

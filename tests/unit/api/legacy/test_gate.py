@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from gpuherd.api.errors import HttpError
-from gpuherd.api.legacy.claims import NameClaims
 from gpuherd.api.legacy.gate import MAX_SENDERS, Gate, parse_networks, read_body
-from gpuherd.model.errors import Misconfigured, Refused
+from gpuherd.model.errors import Misconfigured
 from support.herd import ManualClock
 
 
@@ -117,32 +116,3 @@ def test_a_compressed_body_is_refused() -> None:
     error, asked = read([b"a"], content_encoding="gzip")
     assert isinstance(error, HttpError)
     assert (error.status, asked) == (415, 0)
-
-
-# -- names -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_first_sender_keeps_a_name_until_it_is_silent() -> None:
-    clock = ManualClock()
-    claims = NameClaims(kept_seconds=60.0, monotonic=clock.monotonic)
-    claims.claim("gpu01", "10.0.0.1")
-    clock.advance(59)
-    claims.claim("gpu01", "10.0.0.1")
-    assert claims.doubts("gpu01") is None
-    clock.advance(30)
-    with pytest.raises(Refused) as caught:
-        claims.claim("gpu01", "10.0.0.2")
-    assert caught.value.code == "name_taken"
-    problem = claims.doubts("gpu01")
-    assert problem is not None
-    assert problem.code == "two_senders"
-    assert "10.0.0.2" in problem.message
-    assert "10.0.0.1" in problem.message
-    clock.advance(29)
-    claims.claim("gpu01", "10.0.0.1")
-    clock.advance(32)
-    assert claims.doubts("gpu01") is None
-    clock.advance(30)
-    claims.claim("gpu01", "10.0.0.2")  # the first has been silent for over a minute
-    with pytest.raises(Refused):
-        claims.claim("gpu01", "10.0.0.1")
