@@ -18,7 +18,7 @@ import psutil
 from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.text import clean
 
-__all__ = ["MAX_OUTPUT_BYTES", "CommandFailed", "LocalRunner", "Runner"]
+__all__ = ["MAX_OUTPUT_BYTES", "CommandFailed", "LocalRunner", "NotAsked", "Runner"]
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 _LAST_WORDS_SECONDS = 1.0
@@ -33,6 +33,10 @@ class CommandFailed(Failed):
         self.complaint = complaint
         words = (complaint.strip() or output.strip()).decode(errors="replace")
         super().__init__(f"{program} ended with status {status}: {clean(' '.join(words.split()), 200)}")
+
+
+class NotAsked(Failed):
+    """Whoever runs the commands saw no need for this one now: its last answer still holds, if there was one."""
 
 
 class Runner(Protocol):

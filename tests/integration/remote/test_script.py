@@ -201,6 +201,16 @@ lines {SECRET}</process_name><used_memory>1 MiB</used_memory></process_info>
     )
     with Session(node, command_lines="none") as session:
         report = session.report()
+        for _ in range(3):  # nothing has changed: the costly log is not asked for again
+            again = session.report()
+            assert again.facts.devices == report.facts.devices
+            assert again.table.uses == report.table.uses
+            assert [process.user for process in again.table.processes] == [getpass.getuser()] * 2
+        assert [arguments for _, arguments in node.calls()].count("-q -x") == 1
+        node.write("apps", f"GPU-0-aaaa, {worker.pid}, 12\n")
+        session.report()  # may have been under way
+        session.report()
+        assert [arguments for _, arguments in node.calls()].count("-q -x") == 2
         assert SECRET.encode() not in session.output
     assert [(d.uuid, d.profile) for d in report.facts.devices] == [("GPU-0-aaaa", None), ("MIG-0", "1g.10gb")]
     assert (report.sample.devices[1].memory_used_bytes, report.sample.problems) == (12 * MIB, ())

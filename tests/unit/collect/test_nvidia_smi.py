@@ -377,6 +377,47 @@ def test_a_lost_gpu_does_not_hide_the_other() -> None:
     assert [(use.device, use.pid) for use in reading.uses] == [(1, 77)]
 
 
+def test_the_log_of_slices_is_read_when_processes_change_and_once_a_minute() -> None:
+    now = 1000.0
+    mig = b"index=0;uuid=GPU-a;name=A100;memory.total=81920;mig.mode.current=Enabled;power.draw=%d"
+    runner = Scripted(
+        {
+            "--help-query-gpu": HELP,
+            "--query-gpu": mig % 1,
+            "-q": MIG_LOG,
+            "--query-compute-apps": b"GPU-a, 11, 5\n",
+        }
+    )
+    made = NvidiaSmiCollector(runner=runner, host_memory=lambda: (1000, 10), monotonic=lambda: now)
+    made.open()
+
+    def logs() -> int:
+        return sum(arguments[0] == "-q" for arguments in runner.asked)
+
+    first = made.read()
+    assert logs() == 1
+    runner.answers["--query-gpu"] = mig % 250
+    second = made.read()
+    assert logs() == 1
+    assert second.devices is first.devices
+    assert (second.samples[0].power_watts, second.samples[1:], second.uses) == (
+        250,
+        first.samples[1:],
+        first.uses,
+    )
+    runner.answers["--query-compute-apps"] = b"GPU-a, 11, 6\n"
+    made.read()
+    assert logs() == 2
+    now += 61
+    made.read()
+    assert logs() == 3
+    runner.answers["--query-gpu"] = mig.replace(b"Enabled", b"Disabled") % 1
+    assert [facts.kind for facts in made.read().devices] == ["gpu"]
+    runner.answers["--query-gpu"] = mig % 1
+    assert len(made.read().devices) == 3
+    assert logs() == 4
+
+
 def test_mig_takes_the_log() -> None:
     mig = b"index=0;uuid=GPU-a;name=A100;memory.total=81920;mig.mode.current=Enabled"
     listing = b"GPU 0: A100 (UUID: GPU-a)\n  MIG 1g.10gb     Device  0: (UUID: MIG-0)\n"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from gpuherd.collect.commands import CommandFailed, LocalRunner, Runner
+from gpuherd.collect.commands import CommandFailed, LocalRunner, NotAsked, Runner
 from gpuherd.collect.meminfo import HostMemory, host_memory
 from gpuherd.collect.nvidia_smi.log import parse_gpu_uuids, parse_listing, parse_log
 from gpuherd.collect.nvidia_smi.query import (
@@ -25,6 +26,7 @@ from gpuherd.collect.nvidia_smi.row import (
     problems_of,
     words_device,
 )
+from gpuherd.collect.nvidia_smi.slices import with_slices
 from gpuherd.collect.nvidia_smi.words import label_of
 from gpuherd.collect.reading import (
     CollectorFailed,
@@ -43,6 +45,8 @@ __all__ = ["NvidiaSmiCollector"]
 
 PROGRAM = "nvidia-smi"
 FORMAT = "--format=csv,noheader,nounits"
+LOG_SECONDS = 60.0
+"""After this the log is read again though no process has changed: a slice may have been made or taken away."""
 APPS_QUESTION = f"--query-compute-apps={','.join(APP_FIELDS)}"
 
 _BAD_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
@@ -72,6 +76,9 @@ _START_FAILURES = (
 class NvidiaSmiCollector:
     """Reads GPUs with two cheap commands a read: one for the GPUs, one for the compute processes.
 
+    With MIG the costly log is read too, for slices and who is on them: when the processes or their memory have
+    changed, and after ``log_seconds`` (0: at every read; the runner says if there is no need).
+
     Known gaps against NVML: memory in whole MiB, no graphics processes, no SM share by process, no energy.
     """
 
@@ -83,6 +90,8 @@ class NvidiaSmiCollector:
         runner: Runner | None = None,
         *,
         deadline_seconds: float = 10.0,
+        log_seconds: float = LOG_SECONDS,
+        monotonic: Callable[[], float] = time.monotonic,
         host_memory: HostMemory = host_memory(),  # noqa: B008 - only makes a closure
     ) -> None:
         self._progress = progress
@@ -95,6 +104,10 @@ class NvidiaSmiCollector:
         self._skipped: frozenset[int] = frozenset()
         self._facts: tuple[DeviceFacts, ...] = ()
         self._cuda_version: str | None = None
+        self._log_seconds = log_seconds
+        self._monotonic = monotonic
+        self._apps = b""
+        self._kept_log: tuple[GpuReading, bytes, float] | None = None
 
     def open(self) -> None:
         """Find out which fields this nvidia-smi knows, and that it works."""
@@ -130,7 +143,9 @@ class NvidiaSmiCollector:
                 "driver_hung", f"{error}; the driver may hang: reboot if it stays so"
             ) from error
         if any(facts.is_partitioned for facts in reading.devices):
-            reading = self._log()
+            reading = with_slices(reading, self._log_of_slices())
+        else:
+            self._kept_log = None
         reading = self._with_host_memory(reading)
         if reading.devices == self._facts:
             return msgspec.structs.replace(reading, devices=self._facts)
@@ -168,9 +183,10 @@ class NvidiaSmiCollector:
                 problems += problems_of(facts, columns.named(words))
         uses: list[SeenUse] = []
         try:
-            apps = parse_apps(self._run(APPS_QUESTION, FORMAT, *only))
-            uses = _uses(apps, devices)
+            self._apps = self._run(APPS_QUESTION, FORMAT, *only)
+            uses = _uses(parse_apps(self._apps), devices)
         except CommandFailed as error:
+            self._apps = error.output
             problems.append(Problem(code="processes_failed", message=str(error)))
         return GpuReading(
             devices=tuple(devices),
@@ -253,6 +269,19 @@ class NvidiaSmiCollector:
         reading = parse_log(self._run("-q", "-x"), parse_listing(self._run("-L")))
         self._cuda_version = reading.cuda_version
         return reading
+
+    def _log_of_slices(self) -> GpuReading:
+        kept, now = self._kept_log, self._monotonic()
+        if kept is not None and kept[1] == self._apps and now - kept[2] < self._log_seconds:
+            return kept[0]
+        try:
+            log = self._log()
+        except NotAsked:
+            if kept is None:
+                raise
+            return kept[0]
+        self._kept_log = (log, self._apps, now)
+        return log
 
     def _with_host_memory(self, reading: GpuReading) -> GpuReading:
         """A GPU without memory of its own works in the host's."""

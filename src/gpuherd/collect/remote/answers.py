@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuherd.collect.commands import CommandFailed
+from gpuherd.collect.commands import CommandFailed, NotAsked
 from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.text import clean
 from gpuherd.wire.blocks import Block, Round
@@ -68,7 +68,7 @@ class RoundRunner:
     def _content(self, program: str, name: str) -> bytes:
         block = self._blocks.get(name) or self._remembered.get(name)
         if block is None:
-            raise Failed(f"the node's script did not ask {program} for {name}")
+            raise NotAsked(f"the node's script did not ask {program} for {name}")
         if block.status == NO_SUCH_COMMAND:
             raise Unavailable(f"there is no {program} on this node")
         if block.status in ENDED_AT_DEADLINE:

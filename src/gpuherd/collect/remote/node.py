@@ -81,7 +81,9 @@ class RemoteNode:
         tools = self._tools or frozenset()
         collectors: list[GpuCollector] = []
         if "nvidia-smi" in tools or not tools & {"amd-smi", "rocm-smi"}:
-            collectors.append(NvidiaSmiCollector(runner=self._runner, host_memory=self._host.memory))
+            collectors.append(
+                NvidiaSmiCollector(runner=self._runner, host_memory=self._host.memory, log_seconds=0.0)
+            )
         if "amd-smi" in tools:
             collectors.append(AmdSmiCollector(runner=self._runner))
         elif "rocm-smi" in tools:

@@ -1,6 +1,7 @@
 # NVIDIA GPUs. With one that is lost the others are asked by name, and only now and then all.
 
 fields='' fields_text='' uuids='' has_slices='' gpu_count=0 healthy='' lost='' nvidia_at=0 whole_at=0
+log_apps='' log_pids='' log_at=0
 
 # What can be asked with --query-gpu; the first of several names that this nvidia-smi knows. As in query.py.
 candidates='index uuid name pci.bus_id driver_version compute_cap mig.mode.current memory.total memory.reserved
@@ -72,7 +73,7 @@ nvidia() {
         fields_text="$fields"
     fi
     # With a GPU that is lost the others are asked by name, and only now and then all.
-    some='' is_plain=''
+    some='' is_plain='' slices=''
     [ "$up" -ge "$whole_at" ] || some=$healthy
     # Many GPUs without slices: looked at only now and then, as a shell reads byte by byte.
     [ -z "$some$has_slices" ] && [ $gpu_count -gt 3 ] && [ $((number % 10)) -ne 0 ] && is_plain=1
@@ -97,6 +98,7 @@ nvidia() {
         healthy=''
         block nvidia.gpus 0 "$text"
         learn_gpus
+        slices=$has_slices
     else
         block nvidia.gpus "$status" "$text"
         nvidia_failed
@@ -110,6 +112,17 @@ nvidia() {
         add_pid "${line%%,*}"
     done
     unset IFS
+    [ -z "$slices" ] || nvidia_slices
+}
+
+# The log is costly: only when a process or its memory has changed, and once a minute in case the layout has.
+nvidia_slices() {
+    if [ "$text" != "$log_apps" ] || [ "$up" -ge "$log_at" ]; then
+        log_apps=$text log_at=$((up + 60))
+        nvidia_log
+    else
+        for pid in $log_pids; do add_pid "$pid"; done
+    fi
 }
 
 learn_gpus() {
@@ -122,7 +135,6 @@ learn_gpus() {
         add_uuid "${line%%,*}"
     done
     unset IFS
-    [ -z "$has_slices" ] || nvidia_log
 }
 
 add_uuid() {
@@ -183,14 +195,19 @@ nvidia_log() {
                 s,.*</process_name>,,
             }" "$d/log" >"$d/log.xml"
         sed -n "s,.*<pid>\([0-9]*\)</pid>.*,\1,p" "$d/log" >"$d/log.pids"'
+    log_pids=''
     if [ $rc -eq 124 ]; then
-        nvidia_stuck=$stuck nvidia_at=$((up + rest_seconds))
+        nvidia_stuck=$stuck nvidia_at=$((up + rest_seconds)) log_at=0
         block nvidia.log 124 ''
         return
     fi
     status log
+    [ "$status" -eq 0 ] || log_at=0
     file nvidia.log "$status" "$dir/log.xml"
     status list
     file nvidia.list "$status" "$dir/list"
-    while read -r pid; do add_pid "$pid"; done <"$dir/log.pids"
+    while read -r pid; do
+        log_pids="$log_pids $pid"
+        add_pid "$pid"
+    done <"$dir/log.pids"
 }
