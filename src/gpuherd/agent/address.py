@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
@@ -57,9 +57,10 @@ class HubAddress(Struct, frozen=True, kw_only=True):
         return f"{'https' if self.is_secure else 'http'}://{self.authority}{self.base_path}"
 
     @property
-    def agent_path(self) -> str:
+    def agent_url(self) -> str:
         """Where an agent opens its WebSocket."""
-        return f"{self.base_path}/api/v1/agent"
+        path = quote(f"{self.base_path}/api/v1/agent", safe="/%:@!$&'()*+,;=~-._")
+        return f"{'wss' if self.is_secure else 'ws'}://{self.authority}{path}"
 
     @property
     def enroll_path(self) -> str:

@@ -1,21 +1,23 @@
-"""A WebSocket to a hub that is dialled: RFC 6455, as little of it as an agent needs.
+"""The WebSocket to a hub that is dialled: the library's protocol without its I/O, on a transport of our own.
 
-Our own, because an agent runs on every node for ever: a library for all uses takes five megabytes and half of the time
-in which a frame is sent. No extensions, no compression, no redirects, no proxies.
+The library's own connection takes 256 KiB of memory for every read and gives it back, which on a node that gets an ack
+each second is most of what receiving costs. Compression, redirects and proxies are left out.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from base64 import b64encode
 from collections import deque
-from hashlib import sha1
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidMessage, InvalidState, InvalidStatus, NegotiationError
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Response
+from websockets.protocol import OPEN
+from websockets.uri import parse_uri
 
 from gpuherd.agent.address import HubAddress
-from gpuherd.agent.frames import BINARY, CLOSE, PING, PONG, BadFrame, FrameReader, masked
 from gpuherd.agent.talk import MAX_HUB_FRAME_BYTES, LineLost
 from gpuherd.model.errors import Failed
 from gpuherd.model.text import clean
@@ -26,11 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DialledLine", "HandshakeRefused", "dial"]
 
-_ACCEPT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-MAX_HEAD_BYTES = 16 * 1024
 CHUNK_BYTES = 4096
 GOING_AWAY = 1001
-PROTOCOL_ERROR = 1002
+UPGRADE_REQUIRED = 426
 PARTING_SECONDS = 1.0
 
 
@@ -46,71 +46,49 @@ async def dial(
     address: HubAddress, headers: dict[str, str], *, tls: SSLContext | None, ping_seconds: float
 ) -> DialledLine:
     """Open a WebSocket to a hub; ``Failed`` or ``OSError`` if there is none, ``HandshakeRefused`` if it says no."""
-    key = b64encode(os.urandom(16))
     loop = asyncio.get_running_loop()
-    line = DialledLine(loop, ping_seconds)
+    protocol = ClientProtocol(
+        parse_uri(address.agent_url),
+        subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
+        max_size=MAX_HUB_FRAME_BYTES,
+    )
+    line = DialledLine(loop, protocol, ping_seconds)
     await loop.create_connection(lambda: line, address.host, address.port, ssl=tls)
     try:
-        line.transport.write(_request(address, headers, key))
-        _check(await line.head(), key)
+        await line.shake_hands(headers)
     except BaseException:
         line.transport.abort()
         raise
-    line.begin()
     return line
 
 
-def _request(address: HubAddress, headers: dict[str, str], key: bytes) -> bytes:
-    is_usual_port = address.port == (443 if address.is_secure else 80)
-    host = address.authority.rpartition(":")[0] if is_usual_port else address.authority
-    lines = {
-        "Host": host if host.isascii() else host.encode("idna").decode(),
-        "Upgrade": "websocket",
-        "Connection": "Upgrade",
-        "Sec-WebSocket-Key": key.decode(),
-        "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Protocol": SUBPROTOCOL,
-        **headers,
-    }
-    path = quote(address.agent_path, safe="/%:@!$&'()*+,;=~-._")
-    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    return f"GET {path} HTTP/1.1\r\n{head}\r\n".encode("ascii")
-
-
-def _check(head: bytes, key: bytes) -> None:
-    """See that the answer opens a WebSocket with our subprotocol."""
-    first, *lines = head.decode("latin-1").split("\r\n")
-    version, _, rest = first.partition(" ")
-    status = rest.partition(" ")[0]
-    if not version.startswith("HTTP/1.") or not (status.isascii() and status.isdigit() and len(status) == 3):
-        raise Failed("what answers is no web server")
-    if status != "101":
-        raise HandshakeRefused(int(status))
-    headers = {
-        name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
-    }
-    accept = b64encode(sha1(key + _ACCEPT, usedforsecurity=False).digest()).decode()
-    if headers.get("upgrade", "").lower() != "websocket" or headers.get("sec-websocket-accept") != accept:
-        raise Failed("the web server there knows no WebSockets; a proxy in between must let them through")
-    if headers.get("sec-websocket-protocol") != SUBPROTOCOL:
-        raise HandshakeRefused(426)
+def _refusal(error: Exception) -> Failed:
+    """Say in our words why the answer opens no WebSocket."""
+    if isinstance(error, InvalidStatus):
+        return HandshakeRefused(error.response.status_code)
+    if isinstance(error, NegotiationError):
+        return HandshakeRefused(UPGRADE_REQUIRED)
+    if isinstance(error.__cause__, EOFError):
+        return Failed("connection closed")
+    if isinstance(error, InvalidMessage):
+        return Failed("what answers is no web server")
+    return Failed("the web server there knows no WebSockets; a proxy in between must let them through")
 
 
 class DialledLine(asyncio.BufferedProtocol):
-    """Whole messages to and from a hub. Pings by itself; a hub that does not answer is lost.
+    """Whole messages to and from a hub. Pings by itself; a hub that does not answer is lost."""
 
-    Reads into a small buffer that stays, where the event loop would take and give back 256 KiB for every ack.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, ping_seconds: float) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, protocol: ClientProtocol, ping_seconds: float
+    ) -> None:
         self.transport: asyncio.Transport
         self._loop = loop
+        self._protocol = protocol
         self._ping_seconds = ping_seconds
-        self._head: asyncio.Future[bytes] = loop.create_future()
-        self._head_bytes = bytearray()
         self._chunk = memoryview(bytearray(CHUNK_BYTES))
-        self._frames: FrameReader | None = None
+        self._opened: asyncio.Future[None] = loop.create_future()
         self._messages: deque[bytes] = deque()
+        self._parts: list[bytes] = []
         self._waiting: asyncio.Future[None] | None = None
         self._resumed: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] = loop.create_future()
@@ -120,17 +98,14 @@ class DialledLine(asyncio.BufferedProtocol):
 
     # --- for the agent --------------------------------------------------------------------------------------------
 
-    async def head(self) -> bytes:
-        """Wait for the head of the answer, without its empty line."""
-        return await self._head
-
-    def begin(self) -> None:
-        """The handshake is done: what comes now are frames."""
-        self._frames = FrameReader(MAX_HUB_FRAME_BYTES)
+    async def shake_hands(self, headers: dict[str, str]) -> None:
+        """Ask for a WebSocket with our subprotocol and wait until there is one; ``Failed`` otherwise."""
+        request = self._protocol.connect()
+        request.headers.update(headers)
+        self._protocol.send_request(request)
+        self._write()
+        await self._opened
         self._timer = self._loop.call_later(self._ping_seconds, self._ping)
-        rest, self._head_bytes = bytes(self._head_bytes), bytearray()
-        if rest:
-            self._take_bytes(rest)
 
     async def recv(self) -> bytes:
         """Wait for the next message; ``LineLost`` when there is none to come."""
@@ -147,14 +122,22 @@ class DialledLine(asyncio.BufferedProtocol):
             await asyncio.shield(self._resumed)
         if self._lost is not None:
             raise self._lost
-        self.transport.write(masked(BINARY, message))
+        try:
+            self._protocol.send_binary(message)
+        except InvalidState as error:  # The hub has said goodbye and the connection is about to end.
+            raise LineLost("connection closed") from error
+        self._write()
 
     async def close(self) -> None:
         """Say goodbye if the hub reads, and let go of the connection."""
-        if self._lost is None:
-            self._end(LineLost("closed"), masked(CLOSE, GOING_AWAY.to_bytes(2, "big")))
+        if self._lost is None and self._protocol.state is OPEN:
+            self._protocol.send_close(GOING_AWAY)
+            self._write()
+        self._lose(LineLost("closed"))
         if self._resumed is not None:
             self.transport.abort()
+        else:
+            self.transport.close()
         await asyncio.wait({self._gone}, timeout=PARTING_SECONDS)
         self.transport.abort()
 
@@ -171,22 +154,18 @@ class DialledLine(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in what has come."""
-        self._take_bytes(bytes(self._chunk[:nbytes]))
+        self._protocol.receive_data(bytes(self._chunk[:nbytes]))
+        self._take_events()
 
-    def _take_bytes(self, data: bytes) -> None:
-        if self._frames is None:
-            self._take_head(data)
-            return
-        try:
-            for opcode, content in self._frames.feed(data):
-                self._take(opcode, content)
-        except BadFrame as bad:
-            self._end(LineLost(str(bad)), masked(CLOSE, PROTOCOL_ERROR.to_bytes(2, "big")))
+    def eof_received(self) -> None:
+        """Called when the hub sends no more."""
+        self._protocol.receive_eof()
+        self._take_events()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Called once, whoever ended it."""
         reason = getattr(error, "strerror", None) or "connection closed"
-        self._end(LineLost(clean(str(reason), 200)))
+        self._lose(LineLost(clean(str(reason), 200)))
         if not self._gone.done():
             self._gone.set_result(None)
 
@@ -200,27 +179,49 @@ class DialledLine(asyncio.BufferedProtocol):
             self._resumed.set_result(None)
         self._resumed = None
 
-    def _take_head(self, data: bytes) -> None:
-        self._head_bytes += data
-        head, end, rest = self._head_bytes.partition(b"\r\n\r\n")
-        if end and not self._head.done():
-            self._head_bytes = bytearray(rest)
-            self._head.set_result(bytes(head))
-        elif len(self._head_bytes) > MAX_HEAD_BYTES:
-            self._end(LineLost("the answer's head is too long"))
+    def _take_events(self) -> None:
+        for event in self._protocol.events_received():
+            if isinstance(event, Response):
+                self._open()
+            elif isinstance(event, Frame):
+                self._take(event)
+        self._write()
+        refused = self._protocol.handshake_exc
+        if refused is not None and not self._opened.done():
+            self._opened.set_exception(_refusal(refused))
+        elif self._protocol.state is not OPEN and self._opened.done():
+            self._lose(LineLost(self._parting_words()))
 
-    def _take(self, opcode: int, content: bytes) -> None:
-        if opcode == BINARY:
-            self._messages.append(content)
-            self._wake()
-        elif opcode == PING:
-            if self._lost is None:
-                self.transport.write(masked(PONG, content))
-        elif opcode == PONG:
+    def _open(self) -> None:
+        if self._protocol.handshake_exc is not None or self._opened.done():
+            return
+        if self._protocol.subprotocol == SUBPROTOCOL:
+            self._opened.set_result(None)
+        else:
+            self._opened.set_exception(HandshakeRefused(UPGRADE_REQUIRED))
+
+    def _take(self, frame: Frame) -> None:
+        if frame.opcode is Opcode.PONG:
             self._is_answered = True
-        elif opcode == CLOSE:
-            reason = content[2:].decode(errors="replace") or "connection closed"
-            self._end(LineLost(clean(reason, 200)), masked(CLOSE, content[:2]))
+        elif frame.opcode in (Opcode.BINARY, Opcode.TEXT, Opcode.CONT):
+            self._parts.append(bytes(frame.data))
+            if frame.fin:
+                self._messages.append(b"".join(self._parts))
+                self._parts.clear()
+                self._wake()
+
+    def _parting_words(self) -> str:
+        if self._protocol.parser_exc is not None and self._protocol.close_rcvd is None:
+            return "the hub sent what is no WebSocket frame, or one that is too large"
+        closed = self._protocol.close_rcvd
+        return clean((closed.reason if closed is not None else "") or "connection closed", 200)
+
+    def _write(self) -> None:
+        for part in self._protocol.data_to_send():
+            if part:
+                self.transport.write(part)
+            else:
+                self.transport.close()
 
     def _ping(self) -> None:
         if not self._is_answered:
@@ -228,14 +229,9 @@ class DialledLine(asyncio.BufferedProtocol):
             self.transport.abort()  # what is still to be sent would keep it open
             return
         self._is_answered = False
-        self.transport.write(masked(PING, b""))
+        self._protocol.send_ping(b"")
+        self._write()
         self._timer = self._loop.call_later(self._ping_seconds, self._ping)
-
-    def _end(self, lost: LineLost, goodbye: bytes = b"") -> None:
-        if self._lost is None and goodbye:
-            self.transport.write(goodbye)
-        self._lose(lost)
-        self.transport.close()
 
     def _lose(self, lost: LineLost) -> None:
         if self._lost is not None:
@@ -243,9 +239,9 @@ class DialledLine(asyncio.BufferedProtocol):
         self._lost = lost
         if self._timer is not None:
             self._timer.cancel()
-        if not self._head.done():
-            self._head.set_exception(lost)
-            self._head.exception()  # nobody may be left to ask for it
+        if not self._opened.done():
+            self._opened.set_exception(lost)
+            self._opened.exception()  # nobody may be left to ask for it
         self._wake()
         if self._resumed is not None and not self._resumed.done():
             self._resumed.set_result(None)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from gpuherd import __version__
 from gpuherd.agent.address import HubAddress
 from gpuherd.agent.backoff import Backoff
-from gpuherd.agent.dial import HandshakeRefused, dial
 from gpuherd.agent.enrol import HOW_TO_ENROL, Credentials
 from gpuherd.agent.outbox import Outbox
 from gpuherd.agent.said import SaidOnce
@@ -75,6 +74,8 @@ class Link:
 
     async def _session(self) -> None:
         """One connection, from dialling to its loss, which is always a ``Failed``."""
+        from gpuherd.agent.dial import HandshakeRefused, dial  # noqa: PLC0415 - --once and --print do without
+
         url = self._address.url
         credential = await asyncio.to_thread(self._credentials.get)
         headers = {"Authorization": f"Bearer {credential}", "User-Agent": f"gpuherd-agent/{__version__}"}

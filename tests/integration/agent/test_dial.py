@@ -60,7 +60,7 @@ ODD_ANSWERS: dict[str, tuple[bytes, type[Failed], str]] = {
         Failed,
         "knows no WebSockets",
     ),
-    "endless head": (b"HTTP/1.1 101 x\r\n" + b"a: b\r\n" * 20_000, Failed, "too long"),
+    "endless head": (b"HTTP/1.1 101 x\r\n" + b"a: b\r\n" * 20_000, Failed, "no web server"),
     "nothing": (b"", Failed, "connection closed"),
 }
 

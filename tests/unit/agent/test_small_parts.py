@@ -68,7 +68,7 @@ def test_backoff_doubles_its_bound_and_starts_over() -> None:
 
 def test_addresses_are_made_from_one_url() -> None:
     address = HubAddress.parse("https://gpus.example.org/base/")
-    assert address.agent_path == "/base/api/v1/agent"
+    assert address.agent_url == "wss://gpus.example.org:443/base/api/v1/agent"
     assert address.enroll_path == "/base/api/v1/enroll"
     assert address.url == "https://gpus.example.org:443/base"
     assert HubAddress.parse("http://[::1]:9400").url == "http://[::1]:9400"
