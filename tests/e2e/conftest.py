@@ -62,18 +62,50 @@ def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]
     return {**browser_context_args, "locale": "en-US", "viewport": {"width": 1280, "height": 900}}
 
 
+class SpareHubs:
+    """Hubs without nodes, of which the next one starts while a test runs with the one before."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._next: HubProcess | None = None
+
+    def take(self) -> HubProcess:
+        """Give a hub that answers and belongs to nobody else."""
+        hub = self._next or self._launch()
+        self._next = None
+        hub.wait_until_it_answers()
+        self._next = self._launch()
+        return hub
+
+    def stop(self) -> None:
+        """End the one that nobody took."""
+        if self._next is not None:
+            self._next.kill()
+
+    def _launch(self) -> HubProcess:
+        hub = HubProcess(self._folders.mktemp("hub"))
+        hub.launch()
+        return hub
+
+
+@pytest.fixture(scope="session")
+def spare_hubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpareHubs]:
+    spare = SpareHubs(tmp_path_factory)
+    yield spare
+    spare.stop()
+
+
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[HubProcess]:
+def hub(spare_hubs: SpareHubs) -> Iterator[HubProcess]:
     """Run a hub without nodes."""
-    process = HubProcess(tmp_path)
-    process.start()
+    process = spare_hubs.take()
     yield process
-    process.stop()
+    process.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoProcess]:
-    """Run the demo herd, under a base path."""
+    """Run the demo herd, under a base path: one for all tests, which only look at it."""
     process = DemoProcess(tmp_path_factory.mktemp("demo"), nodes=24, base_path="/gpus/")
     process.start()
     yield process

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from click.testing import CliRunner
 
+from gpuherd.cli.hub import command
 from gpuherd.model.reports import Report
 from support.running import free_port
 
@@ -41,10 +43,19 @@ class _Process:
 
     def start(self) -> None:
         """Start and wait until it answers."""
+        self.launch()
+        self.wait_until_it_answers()
+
+    def launch(self) -> None:
+        """Start without waiting."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*_GPUHERD, *self._arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
+
+    def wait_until_it_answers(self) -> None:
+        """Wait for a process that was launched."""
+        assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -62,6 +73,12 @@ class _Process:
         assert self._process is not None
         os.kill(self._process.pid, number)
         if number is signal.SIGKILL:
+            self._process.wait(timeout=10)
+
+    def kill(self) -> None:
+        """End it at once: what it leaves behind is nobody's."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
             self._process.wait(timeout=10)
 
     def stop(self) -> None:
@@ -92,22 +109,18 @@ class HubProcess(_Process):
             folder / "hub.log",
         )
 
+    def launch(self) -> None:
+        """Start without waiting, with a join token that a running hub would first have to notice."""
+        if self._token is None:
+            made = CliRunner().invoke(command, [*self._hub[1:], "token", "create", "--uses", "100000"])
+            assert made.exit_code == 0, made.output
+            self._token = made.stdout.strip()
+        super().launch()
+
     def join(self, name: str) -> Node:
         """Enrol a node the way a real one does: with a join token."""
-        if self._token is None:
-            # Starting a process for each node would take longer than most tests.
-            self._token = self.administer("token", "create", "--uses", "100000").strip()
         body = json.dumps({"token": self._token, "hostname": "machine", "name": name}).encode()
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                joined = ask(f"{self.url}api/v1/enroll", body)
-                break
-            except urllib.error.HTTPError as error:
-                # The running hub looks for new tokens about once a second.
-                if error.code != 403 or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
+        joined = ask(f"{self.url}api/v1/enroll", body)
         return Node(self.url, joined["node_id"], joined["credential"])
 
     def administer(self, *arguments: str) -> str:

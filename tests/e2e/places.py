@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from e2e.hub_process import ask
 from support.running import eventually
@@ -12,6 +13,8 @@ from support.running import eventually
 PHONE = (390, 844)
 DESK = (1280, 900)
 SOON = 20_000
+WIDTHS = (320, 390, 768, 1024, 1600)
+"""From the narrowest phone to a wide desk, in pixels."""
 
 
 def places(url: str, node: str | None = None) -> dict[str, str]:
@@ -50,6 +53,16 @@ def overflow(page: Page) -> int:
         "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
     return width
+
+
+def expect_no_overflow(page: Page, where: str) -> None:
+    """Give a page whose width has just changed a moment to settle; then it must not scroll sideways."""
+    try:
+        page.wait_for_function(
+            "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth", timeout=5000
+        )
+    except PlaywrightTimeout:
+        raise AssertionError(f"{where}: {overflow(page)} px too wide: {wide(page)}") from None
 
 
 def wide(page: Page) -> list[str]:

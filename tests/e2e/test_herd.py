@@ -53,6 +53,8 @@ def some(page: Page, hub: HubProcess) -> HubProcess:
     _report_some(hub)
     page.goto(hub.url)
     expect(page.locator("[data-device]")).to_have_count(8, timeout=SOON)
+    # The hub works states out once a second; until then a node is pale, as one that has not reported.
+    expect(page.locator('section[data-node][data-state="live"]')).to_have_count(2, timeout=SOON)
     return hub
 
 
