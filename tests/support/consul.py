@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.authority import Certificate
 from support.running import free_port
 
 __all__ = ["Consul", "consul_program", "running_consul"]
@@ -29,8 +30,11 @@ def consul_program() -> str | None:
 class Consul:
     """A running Consul and what is told to it."""
 
-    def __init__(self, port: int, process: subprocess.Popen[bytes], token: str | None) -> None:
+    def __init__(
+        self, port: int, process: subprocess.Popen[bytes], token: str | None, tls_port: int | None = None
+    ) -> None:
         self.url = f"http://127.0.0.1:{port}"
+        self.tls_url = None if tls_port is None else f"https://127.0.0.1:{tls_port}"
         self.process = process
         self.token = token
 
@@ -66,8 +70,13 @@ class Consul:
 
 
 @contextmanager
-def running_consul(program: str, folder: Path, *, token: str | None = None) -> Iterator[Consul]:
-    """Run Consul in development mode; with ``token`` as the owner's and everyone else denied."""
+def running_consul(
+    program: str, folder: Path, *, token: str | None = None, certificate: Certificate | None = None
+) -> Iterator[Consul]:
+    """Run Consul in development mode; with ``token`` as the owner's and everyone else denied.
+
+    With ``certificate`` it listens with TLS too.
+    """
     ports = {name: free_port() for name in ("http", "dns", "server", "serf_lan", "serf_wan")}
     config: dict[str, Any] = {
         "ports": {**ports, "grpc": -1, "https": -1},
@@ -81,6 +90,10 @@ def running_consul(program: str, folder: Path, *, token: str | None = None) -> I
             "default_policy": "deny",
             "tokens": {"master": token, "agent": token},
         }
+    tls_port = None
+    if certificate is not None:
+        tls_port = config["ports"]["https"] = free_port()
+        config["cert_file"], config["key_file"] = str(certificate.file), str(certificate.key)
     file = folder / "consul.json"
     file.write_text(json.dumps(config))
     with (folder / "consul.log").open("wb") as log:
@@ -91,7 +104,7 @@ def running_consul(program: str, folder: Path, *, token: str | None = None) -> I
             cwd=folder,
         )
     try:
-        consul = Consul(ports["http"], process, token)
+        consul = Consul(ports["http"], process, token, tls_port)
         deadline = time.monotonic() + _READY_SECONDS
         while not consul.is_ready():
             log_end = (folder / "consul.log").read_text(errors="replace")[-2000:]

@@ -14,6 +14,7 @@ from gpuherd.discovery.consul import ConsulFinder, finder
 from gpuherd.discovery.settings import ConsulSettings
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.targets import Target
+from support.authority import Authority, needs_openssl
 from support.consul import Consul
 
 
@@ -159,3 +160,71 @@ def test_a_frozen_consul_fails_within_the_deadline_and_recovers(
         await found.close()
 
     asyncio.run(run())
+
+
+@needs_openssl
+def test_consul_with_tls_a_certificate_file_and_a_token(
+    consul: Consul, token_file: Path, authority: Authority, tmp_path: Path
+) -> None:
+    """Only a Consul with a certificate of ours gets the token; a file that is put right counts at the next question."""
+    consul.register("tls1", "10.5.0.1", "tls-gpu")
+    assert consul.tls_url is not None
+    ca_file = tmp_path / "ca.pem"
+    stranger, other_token = Authority(tmp_path / "stranger"), tmp_path / "other-token"
+
+    def finder_at(url: str | None, **more: object) -> ConsulFinder:
+        settings = {
+            "url": url,
+            "service": "tls-gpu",
+            "token_file": token_file,
+            "tls_ca_file": ca_file,
+            **more,
+        }
+        return ConsulFinder(ConsulSettings(**settings), base=tmp_path)  # type: ignore[arg-type]
+
+    async def scene() -> None:
+        mending = finder_at(consul.tls_url)
+        with pytest.raises(Misconfigured, match=r"the certificates cannot be read .* check tls_ca_file"):
+            await mending.find()
+        ca_file.write_text("no certificate")
+        with pytest.raises(Misconfigured, match="the certificates cannot be read"):
+            await mending.find()
+        ca_file.write_bytes(stranger.file.read_bytes())
+        with pytest.raises(
+            Failed, match=r"no TLS connection \(.*unable to get local issuer.*\); check tls_ca_file"
+        ):
+            await mending.find()
+        ca_file.write_bytes(authority.file.read_bytes())
+        assert _names(await mending.find()) == ["tls1"]
+        # A held question, too, and a new node within about a second.
+        waiting = asyncio.create_task(mending.wait())
+        await asyncio.sleep(0.1)
+        consul.register("tls2", "10.5.0.2", "tls-gpu")
+        await asyncio.wait_for(waiting, 10)
+        assert _names(await mending.find()) == ["tls1", "tls2"]
+        await mending.close()
+
+        wrong_name = finder_at(consul.tls_url.replace("127.0.0.1", "localhost") if consul.tls_url else None)
+        with pytest.raises(Failed, match=r"no TLS connection \(Hostname mismatch"):
+            await wrong_name.find()
+        await wrong_name.close()
+        unknown = finder_at(consul.tls_url, tls_ca_file=None)
+        with pytest.raises(Failed, match="no TLS connection"):
+            await unknown.find()
+        await unknown.close()
+        plain = finder_at(
+            consul.tls_url.replace("https", "http") if consul.tls_url else None, tls_ca_file=None
+        )
+        with pytest.raises((Failed, Misconfigured)) as told:
+            await plain.find()
+        assert str(consul.token) not in str(told.value)
+        await plain.close()
+        other_token.write_text("99999999-8888-7777-6666-555555555555\n")
+        refused = finder_at(consul.tls_url, token_file=other_token)
+        with pytest.raises(Misconfigured, match="refuses the token"):
+            await refused.find()
+        await refused.close()
+
+    asyncio.run(scene())
+    with pytest.raises(Misconfigured, match=r"find\.tls_ca_file: is of no use with http"):
+        finder_at(consul.url)

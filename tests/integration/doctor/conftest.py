@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from gpuherd.wiring.doctor.examine import examine
 from gpuherd.wiring.doctor.steps import Journal, Step
 from gpuherd.wiring.doctor.wording import closing
+from support.authority import Authority
 from support.remote_node import FakeNode
 from support.running import free_port
 from support.sshd import Sshd, make_key, need_sshd, running_sshd
@@ -114,29 +114,6 @@ def ssh_node(tmp_path: Path, key: Path) -> Iterator[SshNode]:
     with running_sshd(tmp_path / "sshd", SetEnv=f"PATH={fake.programs}:/usr/bin:/bin") as server:
         server.authorize(key)
         yield SshNode(server, fake, key, tmp_path)
-
-
-class Authority:
-    """A certificate authority of the test's own."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._folder = folder
-        self.file = folder / "ca.pem"
-        self._openssl("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=authority"
-                      " -keyout ca.key -out ca.pem")  # fmt: skip
-
-    def issue(self, name: str, *, days: int = 2) -> dict[str, str]:
-        """Give hub settings with a new certificate for a name such as ``IP:127.0.0.1``."""
-        (self._folder / "names.cnf").write_text(f"subjectAltName={name}\n")
-        self._openssl("req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=hub -keyout hub.key"
-                      " -out hub.csr")  # fmt: skip
-        self._openssl(f"x509 -req -in hub.csr -CA ca.pem -CAkey ca.key -set_serial 1 -days {days} -extfile names.cnf"
-                      " -out hub.pem")  # fmt: skip
-        return {"tls_certificate": str(self._folder / "hub.pem"), "tls_key": str(self._folder / "hub.key")}
-
-    def _openssl(self, arguments: str) -> None:
-        subprocess.run(["openssl", *arguments.split()], cwd=self._folder, check=True, capture_output=True)
 
 
 @pytest.fixture

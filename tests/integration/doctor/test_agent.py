@@ -12,7 +12,8 @@ import pytest
 from gpuherd.api.enrolling import open_enrolment
 from gpuherd.wiring.config import load
 from gpuherd.wiring.outfit import configured_hub
-from integration.doctor.conftest import Authority, Doctor, Findings
+from integration.doctor.conftest import Doctor, Findings
+from support.authority import Authority, Certificate
 
 HUB_STEPS = ["resolve", "connect", "hub there", "credential", "clock"]
 
@@ -151,7 +152,7 @@ def test_certificates(
         doctor.configure(
             f'[agent]\nhub_url = "https://127.0.0.1:{doctor.port}"\nstate_dir = "{tmp_path / "agent"}"\n'
             f"collectors = []\n{trust}",
-            **authority.issue(name, days=days),
+            **_tls(authority.issue(name, days=days)),
         )
         async with configured_hub(load(doctor.config_file)):
             found = await doctor.look()
@@ -172,3 +173,7 @@ def test_a_listening_agent_that_does_not_run(doctor: Doctor, tmp_path: Path) -> 
     assert found.states["secret"] == "ok"
     assert found.states["listening"] == "failed"
     assert any("start the agent with `gpuherd agent --listen`" in sentence for sentence in found.sentences)
+
+
+def _tls(certificate: Certificate) -> dict[str, str]:
+    return {"tls_certificate": str(certificate.file), "tls_key": str(certificate.key)}

@@ -15,8 +15,9 @@ import pytest
 from gpuherd.api.enrolling import open_enrolment
 from gpuherd.wiring.config import load
 from gpuherd.wiring.outfit import configured_hub
-from integration.doctor.conftest import Authority, Doctor, Findings, SshNode
+from integration.doctor.conftest import Doctor, Findings, SshNode
 from support.agent_hub import until
+from support.authority import Authority, Certificate
 from support.hub import node_client
 from support.hub_process import HubProcess, StubbornNode
 from support.old_tools import drop_files, posting
@@ -173,7 +174,7 @@ def test_a_machine_without_anything(doctor: Doctor) -> None:
 
 def test_a_hub_that_serves_https(doctor: Doctor, authority: Authority) -> None:
     async def story() -> None:
-        doctor.configure("", **authority.issue("DNS:gpus.example.org"))
+        doctor.configure("", **_tls(authority.issue("DNS:gpus.example.org")))
         async with configured_hub(load(doctor.config_file)):
             found = await doctor.look()
         assert found.states["hub"] == "ok"
@@ -253,3 +254,7 @@ def test_a_hub_of_another_user(doctor: Doctor, ssh_node: SshNode) -> None:
     assert "belongs to daemon" in found.fact("user")
     assert found.fact("user").endswith("sudo -u daemon gpuherd doctor gpu01")
     assert found.sentences == ["gpu01: all is well."]
+
+
+def _tls(certificate: Certificate) -> dict[str, str]:
+    return {"tls_certificate": str(certificate.file), "tls_key": str(certificate.key)}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.pull import PullWay
 from gpuherd.sources.push import NodeLinks
 from gpuherd.sources.settings import PullSettings
+from support.authority import Authority, Certificate, needs_openssl
 from support.pulling import listening, secret_of, small_hub
 from support.running import free_port
 
@@ -103,40 +102,8 @@ def test_nobody_there() -> None:
 # --- TLS --------------------------------------------------------------------------------------------------------
 
 
-class Authority:
-    """A certificate authority of the test's own."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._folder = folder
-        self.file = folder / "ca.pem"
-        self._openssl(
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=authority"
-            " -keyout ca.key -out ca.pem"
-        )
-
-    def issue(self, name: str, *, days: int = 2) -> dict[str, Any]:
-        """Give agent settings with a new certificate for a name such as ``IP:127.0.0.1``."""
-        (self._folder / "names.cnf").write_text(f"subjectAltName={name}\n")
-        self._openssl(
-            "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=node -keyout node.key -out node.csr"
-        )
-        self._openssl(
-            f"x509 -req -in node.csr -CA ca.pem -CAkey ca.key -set_serial 1 -days {days} -extfile names.cnf"
-            " -out node.pem"
-        )
-        return {
-            "listen_tls_certificate": str(self._folder / "node.pem"),
-            "listen_tls_key": str(self._folder / "node.key"),
-        }
-
-    def _openssl(self, arguments: str) -> None:
-        subprocess.run(["openssl", *arguments.split()], cwd=self._folder, check=True, capture_output=True)
-
-
-needs_openssl = pytest.mark.skipif(
-    shutil.which("openssl") is None, reason="openssl is not installed: no certificate can be made"
-)
+def _listening_with(certificate: Certificate) -> dict[str, Any]:
+    return {"listen_tls_certificate": str(certificate.file), "listen_tls_key": str(certificate.key)}
 
 
 @needs_openssl
@@ -145,7 +112,10 @@ def test_an_agent_with_a_certificate_of_our_authority(spec: ProbeSpec, tmp_path:
 
     async def main() -> None:
         async with (
-            listening(spec, tmp_path / "agent", **authority.issue("IP:127.0.0.1")) as (_, port),
+            listening(spec, tmp_path / "agent", **_listening_with(authority.issue("IP:127.0.0.1"))) as (
+                _,
+                port,
+            ),
             small_hub(is_tls=True, tls_ca_file=authority.file) as hub,
             small_hub() as plain,
         ):
@@ -175,7 +145,10 @@ def test_a_certificate_that_will_not_do(
 
     async def main() -> None:
         async with (
-            listening(spec, tmp_path / "agent", **authority.issue(name, days=days)) as (_, port),
+            listening(spec, tmp_path / "agent", **_listening_with(authority.issue(name, days=days))) as (
+                _,
+                port,
+            ),
             small_hub(is_tls=True, tls_ca_file=trusted.file) as hub,
         ):
             failure = await hub.failure(port)
@@ -193,7 +166,7 @@ def test_proofs_cannot_be_passed_on_by_someone_with_a_certificate_of_his_own(
     """In between sits a TLS proxy that the hub trusts, too: the same authority has signed its certificate."""
     authority = Authority(tmp_path / "ca")
     agents = authority.issue("IP:127.0.0.1")
-    kept: dict[str, Any] = {key: str(Path(file).rename(tmp_path / key)) for key, file in agents.items()}
+    kept = Certificate(agents.file.rename(tmp_path / "agent.pem"), agents.key.rename(tmp_path / "agent.key"))
     proxys = authority.issue("IP:127.0.0.1")
 
     async def main() -> None:
@@ -201,7 +174,7 @@ def test_proofs_cannot_be_passed_on_by_someone_with_a_certificate_of_his_own(
 
         to_agent = ssl.create_default_context(cafile=authority.file)
         for_hub = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        for_hub.load_cert_chain(proxys["listen_tls_certificate"], proxys["listen_tls_key"])
+        for_hub.load_cert_chain(proxys.file, proxys.key)
 
         async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError):
@@ -214,7 +187,7 @@ def test_proofs_cannot_be_passed_on_by_someone_with_a_certificate_of_his_own(
             await asyncio.gather(pass_on(reader, agent_writer), pass_on(agent_reader, writer))
 
         async with (
-            listening(spec, tmp_path / "agent", **kept) as (_, port),
+            listening(spec, tmp_path / "agent", **_listening_with(kept)) as (_, port),
             small_hub(is_tls=True, tls_ca_file=authority.file) as hub,
         ):
             server = await asyncio.start_server(between, "127.0.0.1", 0, ssl=for_hub)

@@ -43,6 +43,8 @@ def service_address(settings: ConsulSettings) -> ServiceAddress:
         raise Misconfigured("find.url: has a user or password in it; use token_file instead")
     if parts.scheme not in {"http", "https"} or not host:
         raise Misconfigured(f"find.url: {quoted(settings.url)} is no address; write http://127.0.0.1:8500")
+    if settings.tls_ca_file is not None and parts.scheme != "https":
+        raise Misconfigured("find.tls_ca_file: is of no use with http://; write https:// in find.url")
     query = parse_qsl(parts.query, keep_blank_values=True)
     if any(key == "token" for key, _ in query):
         raise Misconfigured(

@@ -135,7 +135,10 @@ class ConsulFinder:
         except TimeoutError:
             raise Failed(f"{self.name}: no answer within {seconds:g} s; is Consul up?") from None
         except aiohttp.ClientSSLError as error:
-            raise Failed(f"{self.name}: no TLS connection ({_reason(error)}); check tls_ca_file") from error
+            await self.close()  # the file of certificates may be put right: read it again next time
+            raise Failed(
+                f"{self.name}: no TLS connection ({_tls_reason(error)}); check tls_ca_file"
+            ) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Failed(f"{self.name}: cannot be reached ({_reason(error)}); is Consul up?") from error
 
@@ -197,6 +200,12 @@ def _index(text: str | None) -> int | None:
     if text is None or not text.isascii() or not text.isdigit() or len(text) > 20:
         return None
     return max(1, int(text))  # 0 would not wait
+
+
+def _tls_reason(error: aiohttp.ClientSSLError) -> str:
+    """Say what is wrong with the certificate, where that is the reason, and not what all was tried."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", error)
+    return clean(getattr(cause, "verify_message", None) or getattr(cause, "reason", None) or str(cause), 160)
 
 
 def _reason(error: BaseException) -> str:
