@@ -112,4 +112,28 @@ describe("answer", () => {
     herd.apply(change({ tick: 2, after_tick: 1, host_states: { row: [2], state: ["stale"] } }));
     expect(answer(herd).troubledNodes).toBe(2);
   });
+
+  it("is the same object while only numbers change, and another one as soon as a state does", () => {
+    const herd = new Herd();
+    herd.apply(
+      change({
+        nodes: [node(0, { devices: [gpu(0), gpu(1, 1)] })],
+        device_states: { row: [0, 1], state: ["free", "busy"] },
+        host_states: { row: [0], state: ["live"] },
+      }),
+    );
+    const first = answer(herd);
+    herd.apply(change({ tick: 2, after_tick: 1, devices: { row: [1], utilization_gpu: [0.5] } }));
+    expect(answer(herd)).toBe(first);
+    herd.apply(change({ tick: 3, after_tick: 2, device_states: { row: [1], state: ["free"] } }));
+    expect(answer(herd).counts.free).toBe(2);
+    herd.apply(change({ tick: 4, after_tick: 3, host_states: { row: [0], state: ["stale"] } }));
+    expect(answer(herd).troubledNodes).toBe(1);
+    herd.apply(change({ tick: 5, after_tick: 4, removed: [0] }));
+    expect(answer(herd).models).toEqual([]);
+    // A copy that stands still has answers of its own.
+    const held = herd.copy();
+    herd.apply(change({ tick: 6, after_tick: 5, nodes: [node(1, { devices: [gpu(2)] })] }));
+    expect([answer(held).models.length, answer(herd).models.length]).toEqual([0, 1]);
+  });
 });

@@ -34,11 +34,7 @@ const wordsByNode = new WeakMap<NodeEntry, Words>();
 
 /** `me` is the viewer's user name, `null` where it is not known. */
 export function select(herd: Herd, now: number, query: Query, me: string | null): Selection {
-  if (query.terms.length === 0) {
-    const nodes = herd.nodes.map((node) => ({ node, devices: node.devices }));
-    const count = nodes.reduce((sum, { node }) => sum + node.countable.length, 0);
-    return { isAll: true, nodes, count, has: () => true };
-  }
+  if (query.terms.length === 0) return selectAll(herd.nodes);
   const matcher = new Matcher(herd, now, query.terms, me);
   const rows = new Set<number>();
   const nodes: SelectedNode[] = [];
@@ -51,6 +47,19 @@ export function select(herd: Herd, now: number, query: Query, me: string | null)
     nodes.push({ node, devices: withParents(node, found) });
   }
   return { isAll: false, nodes, count, has: (row) => rows.has(row) };
+}
+
+const whole = new WeakMap<readonly NodeEntry[], Selection>();
+
+/** Everything; the same object as before while the nodes are. */
+function selectAll(all: readonly NodeEntry[]): Selection {
+  let selection = whole.get(all);
+  if (!selection) {
+    const nodes = all.map((node) => ({ node, devices: node.devices }));
+    const count = nodes.reduce((sum, { node }) => sum + node.countable.length, 0);
+    whole.set(all, (selection = { isAll: true, nodes, count, has: () => true }));
+  }
+  return selection;
 }
 
 function withParents(node: NodeEntry, found: readonly DeviceEntry[]): readonly DeviceEntry[] {

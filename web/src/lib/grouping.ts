@@ -27,7 +27,21 @@ export function groupNodes(
   grouping: Grouping,
   herd: Herd,
 ): readonly NodeGroup[] {
-  if (grouping === "node") return [{ key: "", of: null, nodes, ...count(nodes, herd) }];
+  if (grouping === "node")
+    // Counted when asked, which is seldom: a list that is not grouped has no heading.
+    return [
+      {
+        key: "",
+        of: null,
+        nodes,
+        get devices() {
+          return count(nodes, herd).devices;
+        },
+        get free() {
+          return count(nodes, herd).free;
+        },
+      },
+    ];
   const groups = new Map<
     string,
     { of: Of; nodes: { node: SelectedNode["node"]; devices: DeviceEntry[] }[] }

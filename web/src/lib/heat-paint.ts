@@ -2,7 +2,6 @@
  * Paints the heat map. Every look a cell can have is drawn once, as a sprite; a tick then only copies the sprites of
  * cells whose look has changed, which keeps 8,000 of them well below one frame.
  */
-import type { Known } from "./columns";
 import { type HeatLayout, LABEL_HEIGHT } from "./heat-layout";
 import type { DeviceState } from "./types";
 
@@ -26,12 +25,12 @@ const DIMMED = 64;
 const DIMMED_ALPHA = 0.16;
 const UNPAINTED = 255;
 
-/** A cell's look as a number: equal numbers look the same. */
-export function lookOf(state: DeviceState, utilization: Known, isDimmed: boolean): number {
+/** A cell's look as a number: equal numbers look the same. A utilisation of NaN is not known. */
+export function lookOf(state: DeviceState, utilization: number, isDimmed: boolean): number {
   const look =
     state !== "busy"
       ? STATES.indexOf(state)
-      : utilization === null
+      : Number.isNaN(utilization)
         ? BUSY_UNMEASURED
         : BUSY + Math.round(Math.min(1, Math.max(0, utilization)) * LEVELS);
   return isDimmed ? look + DIMMED : look;
@@ -107,8 +106,11 @@ export class HeatPainter {
   ): number {
     const painted = this.#painted;
     const [width, height] = [this.#spriteWidth, this.#spriteHeight];
+    // What the browser has to be asked for, such as the size of an image, is asked for once and not by cell.
+    const { width: imageWidth, height: imageHeight } = image;
+    const ratio = this.#ratio;
     let count = 0;
-    let top = image.height;
+    let top = imageHeight;
     let bottom = 0;
     for (let i = 0; i < painted.length; i += 1) {
       const look = looks[i] ?? UNPAINTED;
@@ -116,20 +118,21 @@ export class HeatPainter {
       painted[i] = look;
       const sprite = sprites[look >= DIMMED ? look - DIMMED + LOOKS : look];
       if (!sprite) continue;
-      const left = Math.round((x[i] ?? 0) * this.#ratio);
-      const cellTop = Math.round((y[i] ?? 0) * this.#ratio);
-      const rows = Math.min(height, image.height - cellTop);
-      const columns = Math.min(width, image.width - left);
+      const left = Math.round((x[i] as number) * ratio);
+      const cellTop = Math.round((y[i] as number) * ratio);
+      const rows = Math.min(height, imageHeight - cellTop);
+      const columns = Math.min(width, imageWidth - left);
       for (let row = 0; row < rows; row += 1) {
         const from = row * width;
-        const to = (cellTop + row) * image.width + left;
-        for (let column = 0; column < columns; column += 1) words[to + column] = sprite[from + column] ?? 0;
+        const to = (cellTop + row) * imageWidth + left;
+        for (let column = 0; column < columns; column += 1)
+          words[to + column] = sprite[from + column] as number;
       }
       top = Math.min(top, cellTop);
       bottom = Math.max(bottom, cellTop + rows);
       count += 1;
     }
-    if (count > 0) this.#context.putImageData(image, 0, 0, 0, top, image.width, bottom - top);
+    if (count > 0) this.#context.putImageData(image, 0, 0, 0, top, imageWidth, bottom - top);
     return count;
   }
 

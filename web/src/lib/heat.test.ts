@@ -54,7 +54,7 @@ describe("layOut", () => {
 describe("lookOf", () => {
   it("tells states, levels, unknown levels and dimmed cells apart", () => {
     const looks = DEVICE_STATES.map((state) => lookOf(state, 0.5, false));
-    looks.push(lookOf("busy", 0, false), lookOf("busy", 1, false), lookOf("busy", null, false));
+    looks.push(lookOf("busy", 0, false), lookOf("busy", 1, false), lookOf("busy", NaN, false));
     looks.push(...DEVICE_STATES.map((state) => lookOf(state, 0.5, true)));
     expect(new Set(looks).size).toBe(looks.length);
     expect(Math.max(...looks)).toBeLessThan(255);

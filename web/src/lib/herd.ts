@@ -44,8 +44,10 @@ export class Herd {
   time = 0;
   totals: Totals = NO_TOTALS;
   notices: readonly FleetNotice[] = [];
-  /** In the order of their names, so that positions are stable. */
+  /** In the order of their names, so that positions are stable. Another list whenever one of them has changed. */
   nodes: readonly NodeEntry[] = [];
+  /** Counts up when a state, of a device or a node, or anything of the inventory has changed; numbers alone do not. */
+  stateVersion = 0;
 
   readonly #nodes = new Map<number, NodeEntry>();
   #devices = new NumberColumns(DEVICE_NUMBERS);
@@ -59,6 +61,11 @@ export class Herd {
 
   device(name: DeviceNumber, row: number): Known {
     return this.#devices.get(name, row);
+  }
+
+  /** A number of all devices by row, for those who walk over all of them; NaN is unknown. Good until the next message. */
+  deviceColumn(name: DeviceNumber): Float64Array {
+    return this.#devices.column(name);
   }
 
   deviceState(row: number): DeviceState {
@@ -97,6 +104,7 @@ export class Herd {
     copy.totals = this.totals;
     copy.notices = this.notices;
     copy.nodes = this.nodes;
+    copy.stateVersion = this.stateVersion;
     for (const [row, node] of this.#nodes) copy.#nodes.set(row, node);
     for (const [row, numbers] of this.#uses) copy.#uses.set(row, numbers.copy());
     copy.#devices = this.#devices.copy();
@@ -117,6 +125,12 @@ export class Herd {
     this.time = change.time;
     this.totals = change.totals;
     this.notices = change.notices;
+    const { after_tick, nodes, removed, device_states, host_states } = change;
+    if (
+      after_tick === null ||
+      nodes.length + removed.length + device_states.row.length + host_states.row.length > 0
+    )
+      this.stateVersion += 1;
     this.#applyInventory(change);
     this.#applyDevices(change);
     this.#applyHosts(change);
