@@ -6,48 +6,37 @@ import logging
 import math
 from collections.abc import Collection, Iterable
 
-import msgspec
 import numpy as np
-from msgspec import structs
 
 from gpuherd.fleet.availability import assess_devices, assess_nodes
+from gpuherd.fleet.bounds import drop_lies
 from gpuherd.fleet.changes import FleetChange
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer
 from gpuherd.fleet.hygiene import clean_problems
+from gpuherd.fleet.kept import age_seconds, last_report, play_back
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Node, NodeHealth, Run
 from gpuherd.fleet.publish import Publication
 from gpuherd.fleet.recent import Recent, RecentView
 from gpuherd.fleet.report_run import ReportRun
-from gpuherd.fleet.rows import DeviceRows, Floats, Ints, NodeRows
+from gpuherd.fleet.rows import DeviceRows, Floats, NodeRows
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.fleet.states import kept_states, restore_states
 from gpuherd.fleet.twins import find_twins
 from gpuherd.fleet.views import NODE_STATES, DeviceView, FleetNotice, FleetView, NodeView, Totals, UserView
-from gpuherd.model.columns import COLUMNS
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Problem, Report
 from gpuherd.model.targets import NodeWay
 from gpuherd.records.last_reports import LastReport
-from gpuherd.wire.codec import UnknownFrame, agent_decoder
-from gpuherd.wire.frames import Hello, PastFrames, SampleFrame
+from gpuherd.wire.frames import Hello, SampleFrame
 from gpuherd.wire.matrix import LAYOUT
 
 __all__ = ["Fleet"]
 
 log = logging.getLogger(__name__)
 
-STATES_KEPT_EVERY_SECONDS = 30.0
 SPARE_MODELS = 64
-CLOCK_STEP_SECONDS = 1.0
-"""The wall clock may be set back by this much, as time services do, without raising doubts."""
-
-
-_BOUNDS = {
-    part: (np.array([column.low for column in columns]), np.array([column.high for column in columns]))
-    for part, columns in COLUMNS.items()
-}
 
 
 class Fleet:
@@ -287,8 +276,10 @@ class Fleet:
         """Judge the whole herd once: bounds, node states, availability."""
         now = self.clock.monotonic()
         self.tick_number += 1
-        self._drop_lies(self._rows.values, "devices", self._rows.node)
-        self._drop_lies(self._node_rows.values, "host", np.arange(self._node_rows.capacity, dtype=np.int32))
+        nodes, wall = self._nodes.values(), self.clock.wall()
+        drop_lies(self._rows.values, "devices", self._rows.node, nodes, wall)
+        host_rows = np.arange(self._node_rows.capacity, dtype=np.int32)
+        drop_lies(self._node_rows.values, "host", host_rows, nodes, wall)
         before = self._rows.state.copy()
         assess_nodes(self._node_rows, now, self.settings)
         assess_devices(self._rows, self._node_rows, now, self.settings)
@@ -302,44 +293,11 @@ class Fleet:
                     node.states_at = -np.inf
                     self._unsaved[node.id] = node
 
-    def _drop_lies(self, values: Floats, part: str, owner: Ints) -> None:
-        """Turn values outside of their column's bounds into unknown and count them against their node."""
-        low, high = _BOUNDS[part]
-        with np.errstate(invalid="ignore"):
-            lies = (values < low) | (values > high)
-        if lies.any():
-            by_row = {node.row: node for node in self._nodes.values()}
-            for row, column in np.argwhere(lies).tolist():
-                node = by_row.get(int(owner[row]))
-                if node is not None:
-                    node.counts["values_refused"] += 1
-                    name = COLUMNS[part][column].name
-                    node.last_error = f"{name} = {values[row, column]:g} is impossible; shown as unknown"
-                    node.last_error_at = self.clock.wall()
-            values[lies] = np.nan
-
     # -- what is kept ------------------------------------------------------------------------------------------
 
     def take_unsaved(self) -> list[LastReport]:
         """Give the nodes that changed since the last call, to be kept; parts that did not are the same objects."""
-        now = self.clock.monotonic()
-        batch = []
-        for node in self._unsaved.values():
-            if now - node.states_at >= STATES_KEPT_EVERY_SECONDS:
-                node.states = msgspec.msgpack.encode(kept_states(node, self._rows, self.clock))
-                node.states_at = now
-            batch.append(
-                LastReport(
-                    node_id=node.id,
-                    received_at=node.received_wall or 0.0,
-                    hello=node.hello_message,
-                    facts=node.facts_message,
-                    table=node.table_message,
-                    sample=node.sample_message,
-                    runs=dict(node.runs),
-                    states=node.states,
-                )
-            )
+        batch = [last_report(node, self._rows, self.clock) for node in self._unsaved.values()]
         self._unsaved.clear()
         return batch
 
@@ -351,20 +309,8 @@ class Fleet:
         node.runs = dict(kept.runs)
         if kept.facts is None or kept.sample is None:
             return
-        decoder = agent_decoder()
         try:
-            hello = decoder.decode(kept.hello)
-            if not isinstance(hello, Hello):
-                raise Refused("not_hello", "the kept hello is another frame")  # noqa: TRY301
-            run = Run(node, structs.replace(hello, live_from_seq=0), self, self.clock)
-            run.received_seq = -1
-            for message in (kept.facts, kept.table, kept.sample):
-                if message is not None:
-                    frame = decoder.decode(message)
-                    if isinstance(frame, Hello | PastFrames | UnknownFrame):
-                        raise Refused("not_kept", "a kept frame is of another type")  # noqa: TRY301
-                    run.received_seq = frame.seq - 1
-                    run.accept(frame, message)
+            play_back(kept, lambda hello: Run(node, hello, self, self.clock))
         except Refused as error:
             log.warning(
                 "the kept state of node %s cannot be read (%s); it shows as never seen", node.id, error
@@ -373,11 +319,7 @@ class Fleet:
             return
         node.runs = dict(kept.runs)
         node.counts.clear()
-        age = self.clock.wall() - kept.received_at
-        if age < -CLOCK_STEP_SECONDS:
-            # The clock was set back while we were away: nobody knows how old this is, so it is not called live.
-            age = self.settings.offline_after_seconds + CLOCK_STEP_SECONDS
-        age = max(0.0, age)
+        age = age_seconds(kept, self.clock, self.settings.offline_after_seconds)
         self._node_rows.received[node.row] = self.clock.monotonic() - age
         self._node_rows.skew[node.row] += age  # it was counted from now, not from when the sample came
         node.received_wall = kept.received_at
