@@ -25,6 +25,8 @@ def test_an_empty_hub_says_how_to_add_a_node_and_shows_it_when_it_comes(page: Pa
     node = hub.join("alpha")
     section = page.locator(f'section[data-node="{node.id}"]')
     expect(section).to_contain_text("never reported", timeout=SOON)
+    # What is not known is not said to be missing.
+    expect(section).not_to_contain_text("no GPU")
     node.report(report([(gpu(0), IDLE)]))
     expect(section).to_have_attribute("data-state", "live", timeout=SOON)
     expect(page).to_have_title("1 free · gpuherd")
