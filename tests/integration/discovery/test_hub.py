@@ -6,8 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from gpuherd.api.health import GroupHealth
 from gpuherd.api.hub import Hub
+from gpuherd.discovery import files
+from gpuherd.discovery.consul import finder
 from gpuherd.wiring.config import read_config
 from gpuherd.wiring.outfit import configured_hub
 from support.consul import Consul
@@ -34,6 +38,13 @@ def _group(hub: Hub) -> GroupHealth:
 
 def _names(hub: Hub) -> list[str]:
     return sorted(node.id for node in hub.fleet_view().nodes)
+
+
+@pytest.fixture(autouse=True)
+def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at files and ask Consul more often than in real life."""
+    monkeypatch.setattr(files, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(finder, "PAUSE_SECONDS", 0.1)
 
 
 async def _until(condition: Callable[[], bool]) -> None:

@@ -220,7 +220,7 @@ BAD: dict[str, tuple[Reply, set[str]]] = {
 }
 
 
-DEADLINE_SECONDS = 5.0
+DEADLINE_SECONDS = 3.0
 """Long enough for fifty nodes on a busy machine; only those that never answer take it."""
 
 
