@@ -79,6 +79,8 @@ class SimulatedNode:
         self._facts: NodeFacts | None = None
         self._table: ProcessTable | None = None
         self._hung_since: float | None = None
+        # Cards are known before they fail, also where it takes a while until the first report.
+        self._report()
 
     async def read(self) -> Reading:
         """Make one reading."""

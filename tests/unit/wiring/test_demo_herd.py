@@ -76,3 +76,17 @@ def test_a_hung_driver_is_told_and_its_gpus_stay_listed() -> None:
     devices, codes, host_bytes = asyncio.run(play())
     assert (devices, codes) == (4, ["driver_hung"])
     assert host_bytes > 0
+
+
+def test_a_card_that_fails_before_the_first_report_has_a_name() -> None:
+    scenario = by_name(demo_herd(24, epoch=1000.0))["l40s-01"].scenario
+    now = [1001.0]
+
+    async def play() -> set[str]:
+        node = SimulatedNode(scenario, clock=lambda: now[0])
+        now[0] = 1100.0
+        reading = await node.read()
+        assert [problem.code for problem in reading.sample.problems] == ["gpu_lost"]
+        return {device.name for device in node.devices}
+
+    assert asyncio.run(play()) == {"NVIDIA L40S"}
