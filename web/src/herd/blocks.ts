@@ -2,6 +2,7 @@
 import type { Expansion } from "../lib/expansion.svelte";
 import type { SelectedNode } from "../lib/filter";
 import type { NodeGroup } from "../lib/grouping";
+import type { DeviceEntry } from "../lib/node";
 import { strings } from "../lib/strings";
 
 export type Block =
@@ -52,7 +53,12 @@ export function estimate(block: Block): number {
   if (block.kind === "group") return GROUP_HEIGHT;
   if (!block.isOpen) return CLOSED_HEIGHT;
   return block.selected.devices.reduce(
-    (sum, device) => sum + DEVICE_HEIGHT + PROCESS_HEIGHT * device.uses.length,
+    (sum, device) => sum + estimateDevice(device),
     CLOSED_HEIGHT + FACTS_HEIGHT,
   );
+}
+
+/** How high a device will be with its processes. */
+export function estimateDevice({ uses }: DeviceEntry): number {
+  return DEVICE_HEIGHT + PROCESS_HEIGHT * uses.length;
 }
