@@ -106,8 +106,10 @@ class _Scan:
                 self._at += 1
                 continue
             element = (*path, place)
-            self.lines[element] = self._words[self._at][1]
+            begin = self._at
+            self.lines[element] = self._words[begin][1]
             self._value(element)
+            self._at = max(self._at, begin + 1)  # A stray brace is no value; the text is no TOML then.
             place += 1
         self._at += 1
 

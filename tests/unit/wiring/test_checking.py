@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpuherd.fleet.fleet import Fleet
@@ -128,5 +128,6 @@ def test_lines_of_all_that_toml_can_hold() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("ab=[]{}.,#\n '\"1"), max_size=60))
+@example("a = [}")
 def test_no_text_can_hang_the_scan(text: str) -> None:
     key_lines(text)
