@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import socket
+import statistics
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -142,8 +144,8 @@ def test_s0_6_updates_each_second_and_a_collapsed_header_tells_host_address_and_
     }""")
     page.wait_for_function("() => seen.length >= 4", timeout=SOON)
     times = page.evaluate("() => seen.map(([time]) => time)")
-    # Each second, with room for a machine that has much to do.
-    assert (times[-1] - times[0]) / (len(times) - 1) < 4000
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert statistics.median(gaps) < 2500, "each second; a busy machine may be late once"
     node.get_by_role("button", name="alpha").click()
     expect(page.locator('[data-device="GPU-a0"]')).to_have_count(0)
     for text in ("alpha", "192.0.2.11", "ada", "bo"):
