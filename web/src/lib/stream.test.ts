@@ -168,6 +168,26 @@ describe("HerdStream", () => {
     expect(world.phase).toBe("live");
   });
 
+  it("opens another connection when messages come but stay old, as after the hub's clock was set back", () => {
+    live();
+    let tick = 1;
+    const second = (): void => {
+      world.pass(1);
+      tick += 1;
+      // The second connection opens with a snapshot, as every one does.
+      const isFirst = world.opened.length === 1;
+      world.send(
+        change({ tick, time: 8900 + tick, ...(isFirst ? { after_tick: tick - 1 } : { nodes: [node(0)] }) }),
+      );
+    };
+    for (let i = 0; i < 9; i += 1) second();
+    expect(world.phase).toBe("silent");
+    for (let i = 0; i < 4; i += 1) second();
+    expect(world.opened).toHaveLength(2);
+    expect(world.phase).toBe("live");
+    expect(world.stream.age()).toBe(0);
+  });
+
   it("counts the age of a message that had to wait from when it arrived", () => {
     world.opened.at(-1)?.message(change({ time: 9000, nodes: [node(0)] }), 1.5);
     expect(world.phase).toBe("live");

@@ -43,7 +43,10 @@ const WATCH_SECONDS = 1;
 const QUIET_SECONDS = 1.2;
 const TICKS_UNTIL_STALE = 3;
 const LEAST_STALE_SECONDS = 3;
-/** A silent connection may be dead without anyone having said so: open another one. */
+/**
+ * A silent connection may be dead without anyone having said so: open another one. Also one that brings only what is
+ * old: it has fallen behind, or the hub's clock was set back, and only a new one can tell.
+ */
 const SILENT_RECONNECT_SECONDS = 10;
 const FIRST_RETRY_SECONDS = 0.5;
 const LONGEST_RETRY_SECONDS = 15;
@@ -60,6 +63,7 @@ export class HerdStream {
   #failures = 0;
   #openedAt = 0;
   #arrivedAt = 0;
+  #freshAt = 0;
   #tickSeconds = 1;
   #lastHubTime: number | null = null;
   #lastWall: number | null = null;
@@ -115,7 +119,7 @@ export class HerdStream {
     if (this.#retryTimer !== null) timers.clear(this.#retryTimer);
     this.#retryTimer = null;
     this.#hubClock.reset();
-    this.#openedAt = this.#arrivedAt = clocks.monotonic();
+    this.#openedAt = this.#arrivedAt = this.#freshAt = clocks.monotonic();
     // A closed source may still have events under way; they belong to the past.
     const isCurrent = (): boolean => source === this.#source;
     const source = open({
@@ -187,11 +191,15 @@ export class HerdStream {
   #judge(): void {
     if (!this.#source) return;
     const age = this.#hubClock.now() === null ? null : this.age();
-    const silence = this.#options.clocks.monotonic() - this.#arrivedAt;
+    const here = this.#options.clocks.monotonic();
+    const silence = here - this.#arrivedAt;
     const limit = Math.max(LEAST_STALE_SECONDS, TICKS_UNTIL_STALE * this.#tickSeconds);
+    const isFresh = age !== null && age <= limit && silence <= limit;
+    if (isFresh) this.#freshAt = here;
+    const patience = Math.max(SILENT_RECONNECT_SECONDS, 2 * limit);
     if (this.#hubClock.jumped()) this.#drop("slept");
-    else if (silence > Math.max(SILENT_RECONNECT_SECONDS, 2 * limit)) this.#drop("silent");
-    else if (age !== null && age <= limit && silence <= limit) this.connection = { phase: "live" };
+    else if (silence > patience || here - this.#freshAt > patience) this.#drop("silent");
+    else if (isFresh) this.connection = { phase: "live" };
     else if (age !== null || (this.connection.phase === "live" && silence > limit))
       this.connection = { phase: "down", trouble: "silent" };
   }
