@@ -262,6 +262,25 @@ def test_keys_lead_to_the_pages_and_to_the_search_and_rest_while_one_types(
     expect(page.locator("[data-phase]")).to_have_attribute("data-phase", "live")
 
 
+def test_a_key_leads_to_the_search_from_an_address_other_than_the_herds(page: Page, hub: HubProcess) -> None:
+    _open(page, hub, "?users")
+    expect(page.locator("main")).to_have_attribute("data-page", "users")
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+
+
+def test_the_header_of_a_node_that_keys_lead_to_is_seen_whole(page: Page, demo: DemoProcess) -> None:
+    page.goto(demo.url)
+    expect(page.locator("[data-node]")).to_have_count(24, timeout=SOON)
+    buttons = page.locator("[data-node] button[aria-expanded]")
+    for position in range(8):
+        page.keyboard.press("j")
+        expect(buttons.nth(position)).to_be_focused()
+    box = page.locator("[data-node] > *", has=page.locator("button:focus")).bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= page.evaluate("innerHeight")
+
+
 def test_the_first_stop_of_the_keyboard_skips_to_the_content(page: Page, hub: HubProcess) -> None:
     _open(page, hub)
     page.keyboard.press("Tab")

@@ -61,7 +61,8 @@ function moveToNode(step: 1 | -1): void {
     ? buttons[buttons.indexOf(current) + step]
     : buttons.find((button) => button.getBoundingClientRect().top >= topBarHeight());
   next?.focus({ preventScroll: true });
-  next?.scrollIntoView({ block: "nearest" });
+  // With all of the node's header, which is more than its button.
+  next?.closest("[data-node] > *")?.scrollIntoView({ block: "nearest" });
 }
 
 function topBarHeight(): number {
