@@ -281,6 +281,21 @@ def test_the_header_of_a_node_that_keys_lead_to_is_seen_whole(page: Page, demo: 
     assert box["y"] + box["height"] <= page.evaluate("innerHeight")
 
 
+def test_keys_walk_past_open_nodes_that_are_higher_than_the_screen(page: Page, demo: DemoProcess) -> None:
+    page.set_viewport_size({"width": 1280, "height": 300})
+    # By user the list is long, and so drawn only where it is seen.
+    page.goto(f"{demo.url}?group=user")
+    page.get_by_role("button", name="Expand all").click()
+    expect(page.get_by_role("button", name="Collapse all")).to_be_visible()
+    here = "() => document.activeElement.closest('[data-block]')?.dataset.block ?? ''"
+    passed = [""]
+    for key in "j" * 30 + "k" * 29:
+        page.keyboard.press(key)
+        page.wait_for_function(f"before => ({here})() !== before", arg=passed[-1])
+        passed.append(page.evaluate(here))
+    assert passed[31:] == passed[29:0:-1]
+
+
 def test_the_first_stop_of_the_keyboard_skips_to_the_content(page: Page, hub: HubProcess) -> None:
     _open(page, hub)
     page.keyboard.press("Tab")

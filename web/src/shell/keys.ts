@@ -54,12 +54,18 @@ function currentNodeButton(): HTMLButtonElement | null {
 }
 
 /** Focus the next or previous node; without one, the first that can be seen. */
-function moveToNode(step: 1 | -1): void {
+function moveToNode(step: 1 | -1, isSecondLook = false): void {
   const buttons = [...document.querySelectorAll<HTMLButtonElement>(NODE_BUTTON)];
   const current = currentNodeButton();
   const next = current
     ? buttons[buttons.indexOf(current) + step]
     : buttons.find((button) => button.getBoundingClientRect().top >= topBarHeight());
+  if (!next && current && !isSecondLook) {
+    // A long list is drawn only near what is seen, and an open node may be higher than that.
+    current.closest("[data-node]")?.scrollIntoView({ block: step > 0 ? "end" : "start" });
+    requestAnimationFrame(() => requestAnimationFrame(() => moveToNode(step, true)));
+    return;
+  }
   next?.focus({ preventScroll: true });
   // With all of the node's header, which is more than its button.
   next?.closest("[data-node] > *")?.scrollIntoView({ block: "nearest" });
