@@ -43,7 +43,8 @@ export function groupTitle(of: NodeGroup["of"]): string {
 }
 
 const GROUP_HEIGHT = 48;
-const CLOSED_HEIGHT = 58;
+const CLOSED_HEIGHT = 60;
+const TROUBLE_HEIGHT = 21;
 const FACTS_HEIGHT = 130;
 const DEVICE_HEIGHT = 51;
 const PROCESS_HEIGHT = 25;
@@ -51,7 +52,8 @@ const PROCESS_HEIGHT = 25;
 /** How high a block will be, as long as nobody has measured it. */
 export function estimate(block: Block): number {
   if (block.kind === "group") return GROUP_HEIGHT;
-  if (!block.isOpen) return CLOSED_HEIGHT;
+  const { notes, allProblems } = block.selected.node;
+  if (!block.isOpen) return CLOSED_HEIGHT + (notes.length + allProblems.length > 0 ? TROUBLE_HEIGHT : 0);
   return block.selected.devices.reduce(
     (sum, device) => sum + estimateDevice(device),
     CLOSED_HEIGHT + FACTS_HEIGHT,
