@@ -104,6 +104,19 @@ describe("HerdStream", () => {
     expect(world.phase).toBe("silent");
   });
 
+  it("learns the pace of a hub that is slower than its patience, and then stays connected", () => {
+    live();
+    world.pass(12);
+    expect(world.opened).toHaveLength(2);
+    live(2, 9020);
+    for (let tick = 3; tick < 6; tick += 1) {
+      world.pass(20);
+      expect(world.phase).toBe("live");
+      world.send(change({ tick, after_tick: tick - 1, time: 8980 + 20 * tick }));
+    }
+    expect(world.opened).toHaveLength(2);
+  });
+
   it("opens another connection when one has been silent for long", () => {
     live();
     world.pass(12);

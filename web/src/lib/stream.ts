@@ -43,6 +43,8 @@ const WATCH_SECONDS = 1;
 const QUIET_SECONDS = 1.2;
 const TICKS_UNTIL_STALE = 3;
 const LEAST_STALE_SECONDS = 3;
+/** No hub is slower (`hub.tick_seconds`); one that began anew in between may seem to be. */
+const LONGEST_TICK_SECONDS = 60;
 /**
  * A silent connection may be dead without anyone having said so: open another one. Also one that brings only what is
  * old: it has fallen behind, or the hub's clock was set back, and only a new one can tell.
@@ -166,8 +168,11 @@ export class HerdStream {
       this.#drop("gap");
       return;
     }
-    if (change.after_tick !== null && before.tick !== null && change.tick > before.tick)
-      this.#tickSeconds = Math.max(0.1, (change.time - before.time) / (change.tick - before.tick));
+    // Snapshots tell it too: of a hub slower than our patience every message is one.
+    if (before.tick !== null && change.tick > before.tick) {
+      const seconds = (change.time - before.time) / (change.tick - before.tick);
+      this.#tickSeconds = Math.min(LONGEST_TICK_SECONDS, Math.max(0.1, seconds));
+    }
     this.#arrivedAt = clocks.monotonic();
     this.#hubClock.observe(change.time + waitedSeconds);
     this.#lastHubTime = change.time;
