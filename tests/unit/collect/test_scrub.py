@@ -101,8 +101,10 @@ def test_no_planted_secret_survives(case: tuple[list[str], str]) -> None:
     arguments, secret = case
     text = " ".join(scrub(arguments))
     assert secret not in text
-    # Not even a larger piece of it.
-    assert not any(secret[i : i + 8] in text for i in range(len(secret) - 7))
+    # Not even a larger piece of it, unless the rest says the same: a password may have "password" in it.
+    rest = " ".join(arguments).replace(secret, " ")
+    pieces = (secret[i : i + 8] for i in range(len(secret) - 7))
+    assert not any(piece in text for piece in pieces if piece not in rest)
 
 
 @pytest.mark.parametrize(
