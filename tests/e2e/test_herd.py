@@ -206,7 +206,11 @@ def test_chips_filter_and_write_what_they_do(page: Page, some: HubProcess) -> No
     expect(_devices(page)).to_have_count(2)
     page.get_by_role("button", name="Clear the search").click()
     chips.get_by_role("button", name="Problems 1").click()
+    expect(page.get_by_role("searchbox")).to_have_value("problems")
     expect(page.locator("[data-node]")).to_have_count(1)
+    page.go_back()
+    expect(page.get_by_role("searchbox")).to_have_value("")
+    expect(page.locator("[data-node]")).to_have_count(2)
 
 
 def test_mine_asks_once_who_i_am(page: Page, some: HubProcess) -> None:
@@ -309,6 +313,16 @@ def test_the_map_by_keyboard(page: Page, some: HubProcess) -> None:
 def test_the_map_leads_to_what_the_search_leaves_out(page: Page, some: HubProcess) -> None:
     _search(page, "beta")
     expect(_devices(page)).to_have_count(2)
+    page.get_by_test_id("heat-map").click(position={"x": 8, "y": 24})
+    expect(page.get_by_role("searchbox")).to_have_value("")
+    expect(page.locator('[data-device="GPU-0"]')).to_be_in_viewport()
+
+
+def test_the_map_leads_there_also_when_nothing_is_found(page: Page, some: HubProcess) -> None:
+    page.set_viewport_size({"width": 1280, "height": 500})
+    _search(page, "nonsense")
+    expect(page.locator("[data-node]")).to_have_count(0)
+    expect(page.get_by_role("button", name="Collapse all")).to_have_count(0)
     page.get_by_test_id("heat-map").click(position={"x": 8, "y": 24})
     expect(page.get_by_role("searchbox")).to_have_value("")
     expect(page.locator('[data-device="GPU-0"]')).to_be_in_viewport()

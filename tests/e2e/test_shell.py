@@ -200,6 +200,14 @@ def test_the_icon_of_the_tab_tells_the_free_count(
 # Keys
 
 
+def test_a_part_that_cannot_be_loaded_is_told(page: Page, hub: HubProcess, complaints: Complaints) -> None:
+    _open(page, hub)
+    complaints.may_lose_connection = True
+    page.route("**/assets/HelpDialog*.js", lambda route: route.abort())
+    page.keyboard.press("?")
+    expect(page.get_by_role("alert")).to_contain_text("reload", ignore_case=True)
+
+
 def test_help_lists_the_keys_keeps_the_focus_and_gives_it_back(page: Page, hub: HubProcess) -> None:
     _open(page, hub)
     opener = page.get_by_role("button", name="Keyboard shortcuts").first

@@ -4,7 +4,8 @@
  */
 import { StreamLink } from "./lib/stream-link";
 
-const reader = new Worker(new URL("./lib/stream-worker.ts", import.meta.url), { type: "module" });
-const link = new StreamLink(reader, new URL("api/v1/stream", document.baseURI));
+const start = (): Worker =>
+  new Worker(new URL("./lib/stream-worker.ts", import.meta.url), { type: "module" });
+const link = new StreamLink(start, new URL("api/v1/stream", document.baseURI));
 // In a task of its own: to read all of it took one already.
 void import("./main").then(({ show }) => setTimeout(() => show(link)));

@@ -38,7 +38,10 @@ function someHerd(): Herd {
           name: "gamma",
           devices: [
             gpu(4, 0, { uuid: "parent", is_partitioned: true }),
-            gpu(5, 0, { kind: "slice", parent_uuid: "parent", memory_total_bytes: 9.5 * GIB }),
+            {
+              ...gpu(5, 0, { kind: "slice", parent_uuid: "parent", memory_total_bytes: 9.5 * GIB }),
+              short_name: "A100 80GB 1g.10gb",
+            },
             gpu(6, 1, { kind: "slice", parent_uuid: "parent", memory_total_bytes: 9.5 * GIB }),
           ],
         }),
@@ -102,6 +105,10 @@ describe("select", () => {
     ["mem>=24G", [0, 1, 3]],
     ["mem>80G", []],
     ["mem=10G", [5, 6]],
+    // A slice is no 80 GB GPU, whatever it is called after.
+    ["80gb gamma", []],
+    ["10gb", [5, 6]],
+    ["1g.10gb", [5]],
     ["mem<40G", [3, 5, 6]],
     ["used>39G", [1]],
     ["left>=79G", [0]],

@@ -22,6 +22,7 @@ export interface Selection {
 
 /** A card sold as 24, 40 or 80 GB has a few per cent less or more: sizes are compared with this tolerance. */
 const SIZE_TOLERANCE = 0.07;
+const SIZE = /^(\d{1,5})gi?b$/;
 const IDLE_STATES: ReadonlySet<DeviceState> = new Set(["free", "held", "booked"]);
 const TROUBLED_STATES: ReadonlySet<DeviceState> = new Set(["fault", "stale", "offline", "unknown"]);
 
@@ -94,10 +95,13 @@ class Matcher {
     switch (term.kind) {
       case "text": {
         const words = wordsOf(node);
-        return (
-          words.node.includes(term.text) ||
-          (position !== null && !!words.devices[position]?.includes(term.text))
-        );
+        if (words.node.includes(term.text)) return true;
+        if (device === null || position === null) return false;
+        const size = SIZE.exec(term.text);
+        // A slice is called after the GPU it is cut from, "A100 80GB 1g.10gb", but does not have its memory.
+        if (size && device.facts.kind === "slice")
+          return compareSize(device.facts.memory_total_bytes ?? null, "=", Number(size[1]) * 2 ** 30);
+        return !!words.devices[position]?.includes(term.text);
       }
       case "state":
         // A GPU that is split is had through its slices: it has no state of its own.

@@ -7,6 +7,7 @@ import type { Listener } from "./stream";
 /** Stands in for the worker: keeps what it was told and says what the test says. */
 class ScriptedReader {
   readonly orders: Order[] = [];
+  isOver = false;
   #hear: (event: { readonly data: News }) => void = () => undefined;
   #fail: () => void = () => undefined;
 
@@ -32,6 +33,10 @@ class ScriptedReader {
   fail(): void {
     this.#fail();
   }
+
+  terminate(): void {
+    this.isOver = true;
+  }
 }
 
 class Heard implements Listener {
@@ -46,12 +51,18 @@ class Heard implements Listener {
 }
 
 describe("StreamLink", () => {
+  /** The last one, and all. */
   let reader: ScriptedReader;
+  let readers: ScriptedReader[];
   let link: StreamLink;
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["setTimeout"] });
-    reader = new ScriptedReader();
-    link = new StreamLink(reader, new URL("http://hub.test/api/v1/stream"));
+    readers = [];
+    link = new StreamLink(() => {
+      reader = new ScriptedReader();
+      readers.push(reader);
+      return reader;
+    }, new URL("http://hub.test/api/v1/stream"));
   });
 
   it("connects before anyone listens and keeps what comes, in its order", () => {
@@ -96,5 +107,20 @@ describe("StreamLink", () => {
     link.open(heard);
     reader.fail();
     expect(heard.all).toEqual(["closed", "closed"]);
+  });
+
+  it("gets another worker when one has failed, and only then", () => {
+    const heard = new Heard();
+    link.open(heard).close();
+    link.open(heard);
+    expect(readers).toHaveLength(1);
+    const first = reader;
+    first.fail();
+    link.open(heard);
+    expect(first.isOver).toBe(true);
+    expect(readers).toHaveLength(2);
+    first.fail();
+    reader.say(3, 1);
+    expect(heard.all).toEqual(["closed", 1]);
   });
 });

@@ -7,11 +7,14 @@ export interface Reader {
   postMessage(order: Order): void;
   addEventListener(type: "message", listener: (event: { readonly data: News }) => void): void;
   addEventListener(type: "error", listener: () => void): void;
+  terminate(): void;
 }
 
 export class StreamLink {
-  readonly #reader: Reader;
+  readonly #start: () => Reader;
   readonly #url: string;
+  #reader: Reader;
+  #isReaderBroken = false;
   #id = 0;
   #listener: Listener | null = null;
   /** Whether the connection opened ahead of time still waits for someone to listen, and what it has brought. */
@@ -19,12 +22,10 @@ export class StreamLink {
   #waiting: News[] = [];
 
   /** Connects at once: the first message may arrive while the rest of the page is still being loaded. */
-  constructor(reader: Reader, url: URL) {
-    this.#reader = reader;
+  constructor(start: () => Reader, url: URL) {
+    this.#start = start;
     this.#url = url.href;
-    reader.addEventListener("message", ({ data }) => this.#receive(data));
-    // The worker itself cannot be had: as good as a stream that cannot.
-    reader.addEventListener("error", () => this.#receive({ kind: "closed", id: this.#id }));
+    this.#reader = this.#begin();
     this.#connect();
   }
 
@@ -44,7 +45,24 @@ export class StreamLink {
     };
   }
 
+  #begin(): Reader {
+    const reader = this.#start();
+    reader.addEventListener("message", ({ data }) => this.#receive(data));
+    // The worker itself cannot be had: as good as a stream that cannot. The next connection gets another one.
+    reader.addEventListener("error", () => {
+      if (reader !== this.#reader) return;
+      this.#isReaderBroken = true;
+      this.#receive({ kind: "closed", id: this.#id });
+    });
+    return reader;
+  }
+
   #connect(): void {
+    if (this.#isReaderBroken) {
+      this.#reader.terminate();
+      this.#isReaderBroken = false;
+      this.#reader = this.#begin();
+    }
     this.#id += 1;
     this.#waiting = [];
     this.#reader.postMessage({ kind: "open", id: this.#id, url: this.#url });
