@@ -63,7 +63,10 @@ function moveToNode(step: 1 | -1, isSecondLook = false): void {
   if (!next && current && !isSecondLook) {
     // A long list is drawn only near what is seen, and an open node may be higher than that.
     current.closest("[data-node]")?.scrollIntoView({ block: step > 0 ? "end" : "start" });
-    requestAnimationFrame(() => requestAnimationFrame(() => moveToNode(step, true)));
+    const lookAgain = (): void => {
+      if (currentNodeButton() === current) moveToNode(step, true); // else another key was quicker
+    };
+    requestAnimationFrame(() => requestAnimationFrame(lookAgain));
     return;
   }
   next?.focus({ preventScroll: true });
