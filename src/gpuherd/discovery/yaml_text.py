@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import yaml
@@ -9,7 +11,18 @@ import yaml
 from gpuherd.discovery.complaints import quoted
 from gpuherd.model.errors import Misconfigured
 
-__all__ = ["Mapping", "Scalar", "Sequence", "YamlNode", "is_null", "line_of", "load_yaml", "pairs", "text_of"]
+__all__ = [
+    "Mapping",
+    "Scalar",
+    "Sequence",
+    "YamlNode",
+    "is_null",
+    "line_of",
+    "load_yaml",
+    "pairs",
+    "telling_faults",
+    "text_of",
+]
 
 # The parser written in C is twenty times faster; both give the same nodes.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -26,9 +39,16 @@ def load_yaml(text: str, file: str) -> YamlNode | None:
 
     Scalars stay text as written: YAML would read the host 10.10 as 10.1 and 12:30 as 750.
     """
-    try:
+    with telling_faults(file):
         _check(text, file)
         return yaml.compose(text, Loader=_Loader)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def telling_faults(file: str) -> Iterator[None]:
+    """Turn the parser's errors into ``Misconfigured`` with line and remedy."""
+    try:
+        yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}" if mark else file

@@ -15,6 +15,7 @@ import yaml
 
 from gpuherd.discovery.complaints import quoted
 from gpuherd.discovery.files import MAX_FILE_BYTES, read_text
+from gpuherd.discovery.yaml_text import telling_faults
 from gpuherd.model.errors import Misconfigured
 
 __all__ = ["VariableFolders", "Word", "parse_variables"]
@@ -155,17 +156,8 @@ def parse_variables(text: str, file: str) -> tuple[dict[str, Word], list[str]]:
 
     An alias of a word counts as that word; lists, mappings and what ``<<`` merges say nothing about reaching a host.
     """
-    try:
+    with telling_faults(file):
         return _TopLevel(file).read(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{file}:{mark.line + 1}" if mark else file
-        problem = " ".join(str(error.problem or error.context or "cannot be understood").split())
-        raise Misconfigured(f"{place}: is not valid YAML: {quoted(problem)[1:-1]}; mend this line") from error
-    except yaml.YAMLError as error:
-        raise Misconfigured(
-            f"{file}: is not valid YAML: it has characters that YAML forbids; take them away"
-        ) from error
 
 
 class _TopLevel:
