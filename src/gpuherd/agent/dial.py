@@ -1,7 +1,7 @@
 """The WebSocket to a hub that is dialled: the library's protocol without its I/O, on a transport of our own.
 
-The library's own connection takes 256 KiB of memory for every read and gives it back, which on a node that gets an ack
-each second is most of what receiving costs. Compression, redirects and proxies are left out.
+The library's own connection takes 256 KiB of memory for every read and gives it back; on a node that gets a small ack
+each second a small buffer that stays is enough. Compression, redirects and proxies are left out.
 """
 
 from __future__ import annotations
