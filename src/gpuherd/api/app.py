@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from gpuherd.api.access import VIEWER_KEY, Access, Identification, check_access
 from gpuherd.api.agent_socket import AgentSocket
 from gpuherd.api.asgi import SECURITY_HEADERS, App, Message, Receive, Scope, Send, header, refuse
 from gpuherd.api.errors import HttpError
@@ -21,10 +22,19 @@ class HubApp:
     """The hub's ASGI application."""
 
     def __init__(
-        self, *, mount: str, guard: Guard, socket: AgentSocket, stream: LiveStream, rest: App, page: PageFiles
+        self,
+        *,
+        mount: str,
+        guard: Guard,
+        identification: Identification,
+        socket: AgentSocket,
+        stream: LiveStream,
+        rest: App,
+        page: PageFiles,
     ) -> None:
         self._mount = mount
         self._guard = guard
+        self._identification = identification
         self._socket = socket
         self._stream = stream
         self._rest = rest
@@ -52,12 +62,16 @@ class HubApp:
         path = self._relative(scope)
         is_stream = path == "/api/v1/stream"
         self._guard.check(scope, is_sensitive=is_stream)
-        if is_stream:
-            await self._stream.serve(scope, receive, send)
-        elif path.startswith("/api/"):
-            await self._serve_rest(scope, receive, send, path)
-        else:
+        if not path.startswith("/api/"):
             await self._page.serve(scope, send, path)
+            return
+        viewer = await self._identification.viewer(scope)
+        if is_stream:
+            check_access(viewer, Access.COUNTS)
+            await self._stream.serve(scope, receive, send)
+        else:
+            scope[VIEWER_KEY] = viewer
+            await self._serve_rest(scope, receive, send, path)
 
     async def _serve_rest(self, scope: Scope, receive: Receive, send: Send, path: str) -> None:
         encoding = header(scope, b"content-encoding")

@@ -20,6 +20,7 @@ from gpuherd.api.asgi import App
 from gpuherd.api.enrolling import open_enrolment
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, LinkHealth
+from gpuherd.api.identity import OpenHub
 from gpuherd.api.keeping import Keeper
 from gpuherd.api.known_nodes import FILE_NAME
 from gpuherd.api.outfit import BareOutfit, Door, Outfit
@@ -242,6 +243,7 @@ class Hub:
         return HubApp(
             mount=self.settings.mount,
             guard=Guard([*self.settings.allowed_hosts, socket.gethostname()]),
+            identification=OpenHub(self.settings),
             socket=AgentSocket(self.links, admission.node_of),
             stream=self.stream,
             rest=cast("App", build_rest(self)),

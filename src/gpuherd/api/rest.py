@@ -9,6 +9,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from gpuherd import __version__
+from gpuherd.api.access import Access, check_routes, guard_route, needs
 from gpuherd.api.errors import EXCEPTION_HANDLERS
 from gpuherd.api.resources import enroll, fleet, gpus, health, live, nodes, recent, reports, users
 from gpuherd.api.services import Services
@@ -22,7 +23,7 @@ RESOURCES = (fleet, nodes, recent, gpus, users, health, live, enroll, reports)
 def build_rest(services: Services) -> Litestar:
     """Make the application. Nothing starts and no service is called before the first request."""
 
-    @get("/openapi.json", include_in_schema=False)
+    @get("/openapi.json", include_in_schema=False, opt=needs(Access.OPEN))
     async def get_openapi() -> Response[bytes]:
         """Describe this API."""
         from gpuherd.api.openapi import schema_of  # noqa: PLC0415 - it imports this module
@@ -35,6 +36,7 @@ def build_rest(services: Services) -> Litestar:
             *(handler for module in RESOURCES for handler in module.handlers(services)),
             get_openapi,
         ],
+        guards=[guard_route],
     )
     config: dict[str, Any] = {
         "request_max_body_size": MAX_BODY_BYTES,
@@ -54,4 +56,5 @@ def build_rest(services: Services) -> Litestar:
         logging_config=None,
         **config,
     )
+    check_routes(app)
     return app

@@ -54,12 +54,13 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         str, Meta(description="Path under which the hub is reached, such as /gpus/ behind a proxy.")
     ] = "/"
     public: Annotated[
-        Literal["no", "read"],
+        Literal["off", "counts", "read"] | None,
         Meta(
-            description="read: anyone who can reach the hub may look. Needed to listen on more than loopback "
-            "as long as there is no login."
+            description="What anyone who can reach the hub sees without a login: nothing, how many GPUs are free, or "
+            "the herd with pseudonyms instead of names. Unless given, nothing, except on loopback as long as nobody "
+            "has an account: then the herd."
         ),
-    ] = "no"
+    ] = None
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(
@@ -99,7 +100,7 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def check(self) -> None:
         """Raise ``Misconfigured`` for settings that contradict each other."""
         address = self.address
-        if not address.is_loopback and self.public == "no":
+        if not address.is_loopback and self.public in (None, "off"):
             raise Misconfigured(
                 f'hub.listen: "{self.listen}" can be reached from other machines and there is no login yet; '
                 'set hub.public = "read" to let everyone look, or listen on 127.0.0.1'

@@ -52,7 +52,9 @@ def _enrolment(context: click.Context) -> Enrolment:
 @command.command()
 @click.option("--listen", metavar="ADDRESS:PORT", help="Where to listen; the default is 127.0.0.1:8470.")
 @click.option("--base-path", help="Path under which the hub is reached, such as /gpus/.")
-@click.option("--public", type=click.Choice(["no", "read"]), help="read: let everyone look without a login.")
+@click.option(
+    "--public", type=click.Choice(["off", "counts", "read"]), help="What is shown to those without a login."
+)
 @click.pass_context
 def run(context: click.Context, listen: str | None, base_path: str | None, public: str | None) -> None:
     """Run the hub in the foreground until it is told to stop."""

@@ -8,6 +8,7 @@ from litestar import Request, post
 from litestar.params import JSONBody
 from msgspec import Meta, Struct
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.services import Services
 from gpuherd.model.text import Label
 
@@ -42,7 +43,7 @@ class EnrolmentResult(Struct, frozen=True, kw_only=True):
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @post("/enroll", operation_id="enroll", summary="Become a node", status_code=201)
+    @post("/enroll", operation_id="enroll", opt=needs(Access.OPEN), summary="Become a node", status_code=201)
     async def enroll(data: JSONBody[EnrolmentRequest], request: Request[Any, Any, Any]) -> EnrolmentResult:
         """Exchange a join token for a credential of this node's own.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from litestar import get
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.services import Services
 from gpuherd.fleet.views import FleetView
 
@@ -15,7 +16,7 @@ __all__ = ["handlers"]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/fleet", operation_id="getFleet", summary="The whole herd")
+    @get("/fleet", operation_id="getFleet", opt=needs(Access.LOOK), summary="The whole herd")
     async def get_fleet() -> FleetView:
         """All nodes with their devices, processes and totals, as of the last tick. For scripts: the page reads
         the stream.

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from litestar import get
 from litestar.params import QueryParameter
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.services import Services
 from gpuherd.fleet.views import DeviceState, DeviceView
 
@@ -16,7 +17,7 @@ __all__ = ["handlers"]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/gpus", operation_id="listGpus", summary="GPUs and slices")
+    @get("/gpus", operation_id="listGpus", opt=needs(Access.LOOK), summary="GPUs and slices")
     async def list_gpus(
         states: Annotated[
             list[DeviceState] | None,

@@ -6,6 +6,7 @@ from typing import Any
 
 from litestar import get
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.health import Health
 from gpuherd.api.services import Services
 
@@ -15,7 +16,7 @@ __all__ = ["handlers"]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/health", operation_id="getHealth", summary="How the hub is doing")
+    @get("/health", operation_id="getHealth", opt=needs(Access.LOOK), summary="How the hub is doing")
     async def get_health() -> Health:
         """Status with reasons, every loop, the store, links, viewers, and how each node's frames fare.
 

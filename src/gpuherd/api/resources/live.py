@@ -11,6 +11,7 @@ from typing import Any
 from litestar import get
 from litestar.openapi import ResponseSpec
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.errors import ErrorBody, HttpError
 from gpuherd.api.services import Services
 from gpuherd.fleet.changes import FleetChange
@@ -24,6 +25,7 @@ def handlers(_: Services) -> list[Any]:
     @get(
         "/stream",
         operation_id="stream",
+        opt=needs(Access.COUNTS),
         summary="Live changes",
         responses={
             200: ResponseSpec(
@@ -45,6 +47,7 @@ def handlers(_: Services) -> list[Any]:
     @get(
         "/agent",
         operation_id="agentLink",
+        opt=needs(Access.NODE),
         summary="The nodes' WebSocket",
         responses={
             426: ResponseSpec(ErrorBody, description="Not a WebSocket handshake.", generate_examples=False)

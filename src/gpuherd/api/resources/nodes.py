@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from litestar import get
 from litestar.params import PathParameter
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.errors import HttpError
 from gpuherd.api.services import Services
 from gpuherd.fleet.views import NodeView
@@ -17,12 +18,12 @@ __all__ = ["handlers"]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/nodes", operation_id="listNodes", summary="All nodes")
+    @get("/nodes", operation_id="listNodes", opt=needs(Access.LOOK), summary="All nodes")
     async def list_nodes() -> tuple[NodeView, ...]:
         """Every enrolled node, also those that have never reported."""
         return services.fleet_view().nodes
 
-    @get("/nodes/{node_id:str}", operation_id="getNode", summary="One node")
+    @get("/nodes/{node_id:str}", operation_id="getNode", opt=needs(Access.LOOK), summary="One node")
     async def get_node(node_id: Annotated[str, PathParameter(description="The node's id.")]) -> NodeView:
         """One node with its devices and processes."""
         node = services.node_view(node_id)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from litestar import get
 from litestar.params import PathParameter, QueryParameter
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.errors import HttpError
 from gpuherd.api.services import Services
 from gpuherd.fleet.recent import RecentView
@@ -17,7 +18,12 @@ __all__ = ["handlers"]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/nodes/{node_id:str}/recent", operation_id="getRecent", summary="A node's last minutes")
+    @get(
+        "/nodes/{node_id:str}/recent",
+        operation_id="getRecent",
+        opt=needs(Access.LOOK),
+        summary="A node's last minutes",
+    )
     async def get_recent(
         node_id: Annotated[str, PathParameter(description="The node's id.")],
         devices: Annotated[

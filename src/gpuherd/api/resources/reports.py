@@ -10,6 +10,7 @@ from litestar.handlers import BaseRouteHandler
 from litestar.params import JSONBody
 from msgspec import Struct
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.services import Services
 from gpuherd.model.reports import Report
 
@@ -32,6 +33,7 @@ def handlers(services: Services) -> list[Any]:
     @post(
         "/reports",
         operation_id="postReport",
+        opt=needs(Access.NODE),
         summary="Report as a node",
         status_code=202,
         guards=[check_credential],

@@ -6,6 +6,7 @@ from typing import Any
 
 from litestar import get
 
+from gpuherd.api.access import Access, needs
 from gpuherd.api.services import Services
 from gpuherd.fleet.views import UserView
 
@@ -15,7 +16,7 @@ __all__ = ["handlers"]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/users", operation_id="listUsers", summary="Who holds what")
+    @get("/users", operation_id="listUsers", opt=needs(Access.LOOK), summary="Who holds what")
     async def list_users() -> tuple[UserView, ...]:
         """Everyone with a process on a device right now."""
         return services.user_views()

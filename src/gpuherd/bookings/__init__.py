@@ -1,0 +1,1 @@
+"""Who has which GPU when: the rules of booking, without the database and without HTTP."""

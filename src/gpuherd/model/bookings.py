@@ -1,0 +1,63 @@
+"""Bookings: who has which devices, from when to when."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from gpuherd.model.text import Identifier
+
+__all__ = [
+    "Booking",
+    "BookingState",
+    "BookingUse",
+    "DeviceRef",
+    "EpochSeconds",
+]
+
+EpochSeconds = Annotated[int, Meta(ge=0, le=253_402_300_799, description="UTC, whole seconds.")]
+"""Up to the end of the year 9999."""
+BookingState = Literal["active", "pending", "cancelled", "refused"]
+"""Pending ones wait for an admin and hold their devices meanwhile. Whether an active one has begun or ended is a matter
+of the time, not of the state."""
+BookingUse = Literal["unused", "holder", "shared", "others", "unknown"]
+"""What happens on a booked device: nothing; its holder works; holder and others; only others (a violation of the
+booking, as is ``shared``); cannot be told."""
+
+
+class DeviceRef(Struct, frozen=True, order=True):
+    """A device by its node and UUID: nodes could claim each other's UUIDs."""
+
+    node_id: Identifier
+    uuid: Identifier
+
+
+class Booking(Struct, frozen=True, kw_only=True):
+    """One booking, of one or more devices, as one whole."""
+
+    id: int
+    title: str
+    comment: str
+    owner_id: Annotated[str | None, Meta(description="Account; none if its person has none.")]
+    owner_name: Annotated[str, Meta(description="Shown name of the holder, or of the group it is for.")]
+    group: Annotated[str | None, Meta(description="Group on whose behalf it was made.")]
+    devices: Annotated[tuple[DeviceRef, ...], Meta(description="Sorted; never empty.")]
+    starts_at: EpochSeconds
+    ends_at: Annotated[EpochSeconds, Meta(description="The first second that is free again.")]
+    zone: Annotated[str, Meta(description="IANA time zone in which it was made.")]
+    state: BookingState
+    series_id: Annotated[int | None, Meta(description="Of a weekly booking, the series it belongs to.")] = (
+        None
+    )
+    released_from: Annotated[
+        EpochSeconds | None, Meta(description="Of one released early, the end it had before.")
+    ] = None
+    origin: Annotated[
+        Literal["person", "comments"], Meta(description="Made here, or read from a comments.json.")
+    ] = "person"
+    created_at: Annotated[float, Meta(description="UTC epoch seconds.")]
+    changed_at: Annotated[float, Meta(description="UTC epoch seconds.")]
+    revision: Annotated[
+        int, Meta(description="Of the records when it last changed; give it back when editing.")
+    ]

@@ -1,0 +1,95 @@
+"""People: accounts, roles, and who asks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from msgspec import Meta, Struct
+
+__all__ = [
+    "ROLES",
+    "SCOPES",
+    "Account",
+    "AccountSource",
+    "Actor",
+    "AuditEntry",
+    "PrivacyClass",
+    "Role",
+    "TokenScope",
+    "Viewer",
+    "ViewerVia",
+]
+
+Role = Literal["viewer", "member", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""Rising: each may do all that those before it may."""
+AccountSource = Literal["local", "pam", "ldap", "oidc", "proxy"]
+TokenScope = Literal["read", "book", "admin"]
+SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
+PrivacyClass = Literal["counts", "public", "member", "admin"]
+"""What a person is shown: numbers alone; everything under pseudonyms; names; names and command lines."""
+ViewerVia = Literal["nobody", "session", "token", "proxy"]
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """Someone who can log in."""
+
+    id: Annotated[str, Meta(description="Given by the hub; never used again for someone else.")]
+    name: Annotated[str, Meta(description="What the person types to log in.")]
+    display_name: Annotated[str, Meta(description="What others read; the name if nothing else is known.")]
+    role: Role
+    groups: Annotated[tuple[str, ...], Meta(description="Sorted.")] = ()
+    source: Annotated[AccountSource, Meta(description="Who vouches for the person.")] = "local"
+    linux_names: Annotated[
+        tuple[str, ...], Meta(description="Users on the nodes that are this person; sorted.")
+    ] = ()
+    is_disabled: bool = False
+    created_at: Annotated[float, Meta(description="UTC epoch seconds.")] = 0.0
+    last_login_at: Annotated[float | None, Meta(description="UTC epoch seconds.")] = None
+
+
+class Viewer(Struct, frozen=True, kw_only=True):
+    """Who makes a request, and what it may do. Made anew for every request; never kept beyond it."""
+
+    privacy: PrivacyClass | None
+    """None: may see nothing of the herd."""
+    account: Account | None = None
+    scopes: frozenset[TokenScope] = frozenset()
+    """What the session or token allows, within what the role allows."""
+    via: ViewerVia = "nobody"
+    key: str | None = None
+    """Id of the session or token, for ending it; not its secret."""
+    peer: str = "unknown"
+    """Address it comes from; behind a listed proxy, the one the proxy tells."""
+
+    @property
+    def role(self) -> Role | None:
+        """The account's role; none for someone who is not logged in."""
+        return None if self.account is None else self.account.role
+
+    def may(self, role: Role, scope: TokenScope) -> bool:
+        """Whether role and scope both suffice."""
+        return self.role is not None and ROLES.index(self.role) >= ROLES.index(role) and scope in self.scopes
+
+
+class Actor(Struct, frozen=True, kw_only=True):
+    """Who did something, for the audit log."""
+
+    account_id: str | None
+    """None: no account did it, but what ``label`` says."""
+    label: str
+    """The account's name, or "command line", "set-up link", "hub"."""
+    peer: str | None = None
+
+
+class AuditEntry(Struct, frozen=True, kw_only=True):
+    """One line of the audit log: who did what, when and from where."""
+
+    id: int
+    at: Annotated[float, Meta(description="UTC epoch seconds.")]
+    account_id: str | None
+    who: Annotated[str, Meta(description="The account's name as it is now, or what acted instead.")]
+    peer: str | None
+    action: Annotated[str, Meta(description="Such as booking.create, account.role, login.failed.")]
+    subject: Annotated[str, Meta(description="What it was done to: an id or a name.")]
+    detail: Annotated[str, Meta(description="What changed, for people; never a secret.")]
