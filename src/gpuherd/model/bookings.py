@@ -12,6 +12,7 @@ __all__ = [
     "Booking",
     "BookingState",
     "BookingUse",
+    "DeviceBookingFacts",
     "DeviceRef",
     "EpochSeconds",
 ]
@@ -61,3 +62,17 @@ class Booking(Struct, frozen=True, kw_only=True):
     revision: Annotated[
         int, Meta(description="Of the records when it last changed; give it back when editing.")
     ]
+
+
+class DeviceBookingFacts(Struct, frozen=True, kw_only=True):
+    """One booking of one device as the live state needs it: who may use the device, and when."""
+
+    device: DeviceRef
+    booking_id: int
+    holder: str
+    """Shown name of the person, or of the group it is for."""
+    title: str
+    starts_at: EpochSeconds
+    ends_at: EpochSeconds
+    linux_names: frozenset[str]
+    """Users on the nodes that are the holder, or someone of its group, as nodes report them."""

@@ -49,7 +49,11 @@ class Account(Struct, frozen=True, kw_only=True):
 
 
 class Viewer(Struct, frozen=True, kw_only=True):
-    """Who makes a request, and what it may do. Made anew for every request; never kept beyond it."""
+    """Who makes a request, and what it may do.
+
+    Made anew for every request and never kept beyond it. A live stream is a long request: it ends at ``expires_at``, and
+    as soon as something about the viewer changes.
+    """
 
     privacy: PrivacyClass | None
     """None: may see nothing of the herd."""
@@ -59,6 +63,8 @@ class Viewer(Struct, frozen=True, kw_only=True):
     via: ViewerVia = "nobody"
     key: str | None = None
     """Id of the session or token, for ending it; not its secret."""
+    expires_at: float | None = None
+    """When the session or token ends, UTC epoch seconds."""
     peer: str = "unknown"
     """Address it comes from; behind a listed proxy, the one the proxy tells."""
 
