@@ -82,6 +82,16 @@ export class LiveHerd {
     else this.#stream.renew();
   }
 
+  /** Ask for nothing more until `renew`: the viewer may not look. */
+  rest(): void {
+    this.#stream.rest();
+  }
+
+  /** Ask the hub for everything anew: the viewer may see more, or less, than before. */
+  renew(): void {
+    this.#stream.renew();
+  }
+
   /** Look only every so many seconds; `null` is at every message. */
   setEvery(seconds: number | null): void {
     if (this.#pacing.everySeconds === seconds) return;

@@ -67,7 +67,7 @@ export type Order =
 /** From the worker. `at` is a time of the monotonic clock that all threads share, in milliseconds. */
 export type News =
   | { readonly kind: "change"; readonly id: number; readonly at: number; readonly change: PackedChange }
-  | { readonly kind: "closed" | "unreadable"; readonly id: number };
+  | { readonly kind: "closed" | "refused" | "unreadable"; readonly id: number };
 
 /** The same in every thread of the page, unlike `performance.now()` alone. */
 export const sharedNow = (): number => performance.timeOrigin + performance.now();

@@ -26,7 +26,7 @@ class ScriptedReader {
     });
   }
 
-  tell(kind: "closed" | "unreadable", id: number): void {
+  tell(kind: "closed" | "refused" | "unreadable", id: number): void {
     this.#hear({ data: { kind, id } });
   }
 
@@ -47,6 +47,7 @@ class Heard implements Listener {
     this.waited = waitedSeconds;
   };
   closed = (): void => void this.all.push("closed");
+  refused = (): void => void this.all.push("refused");
   unreadable = (): void => void this.all.push("unreadable");
 }
 
@@ -93,9 +94,10 @@ describe("StreamLink", () => {
     reader.say(1, 7);
     reader.tell("closed", 1);
     reader.say(2, 8);
+    reader.tell("refused", 2);
     reader.tell("unreadable", 2);
     expect(first.all).toEqual([]);
-    expect(second.all).toEqual([8, "unreadable"]);
+    expect(second.all).toEqual([8, "refused", "unreadable"]);
   });
 
   it("tells a stream that ended before anyone listened, and a worker that cannot be had", () => {

@@ -23,7 +23,7 @@ const tell = (news: News, buffers: ArrayBuffer[] = []): void => {
   postMessage(news, { transfer: buffers });
 };
 
-function end(kind: "closed" | "unreadable"): void {
+function end(kind: "closed" | "refused" | "unreadable"): void {
   if (!current) return;
   const { id, source } = current;
   current = null;
@@ -54,7 +54,8 @@ addEventListener("message", ({ data: order }: MessageEvent<Order>) => {
     source.addEventListener("snapshot", take);
     source.addEventListener("change", take);
     source.onerror = () => {
-      if (current?.source === source) end("closed");
+      // The browser would try again after a loss, but not after an answer that is no stream.
+      if (current?.source === source) end(source.readyState === EventSource.CLOSED ? "refused" : "closed");
     };
     readTables();
   } else if (current?.id === order.id) {

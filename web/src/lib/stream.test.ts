@@ -230,6 +230,24 @@ describe("HerdStream", () => {
     expect(world.opened.length).toBe(before + 1);
   });
 
+  it("asks again after it was refused, unless it is told to rest until someone has logged in", () => {
+    live();
+    world.opened.at(-1)?.refused();
+    expect(world.phase).toBe("refused");
+    world.pass(1);
+    expect(world.opened).toHaveLength(2);
+    world.stream.rest();
+    world.pass(100);
+    world.stream.wake();
+    expect(world.opened).toHaveLength(2);
+    expect(world.phase).toBe("refused");
+    expect(world.stream.age()).toBeCloseTo(101);
+    world.stream.renew();
+    live(200, 9101);
+    expect(world.opened).toHaveLength(3);
+    expect(world.phase).toBe("live");
+  });
+
   it("leaves nothing running after stop", () => {
     live();
     world.stream.stop();

@@ -13,6 +13,8 @@ export interface Listener {
   message: (change: HerdChange, waitedSeconds: number) => void;
   /** The stream ended or could not be opened. */
   closed: () => void;
+  /** The hub answered, and not with a stream: to whoever has to log in first, or when too many look already. */
+  refused: () => void;
   /** Something else than a message came; nothing more will. */
   unreadable: () => void;
 }
@@ -22,8 +24,8 @@ export interface Timers {
   clear(id: number): void;
 }
 
-/** Why the data is not live: refused or cut off, silent, a message missing or unreadable, this machine slept. */
-export type Trouble = "closed" | "silent" | "gap" | "unreadable" | "slept";
+/** Why the data is not live: cut off, refused, silent, a message missing or unreadable, this machine slept. */
+export type Trouble = "closed" | "refused" | "silent" | "gap" | "unreadable" | "slept";
 export type Connection =
   | { readonly phase: "connecting" }
   | { readonly phase: "live" }
@@ -95,6 +97,16 @@ export class HerdStream {
     this.#options.onUpdate();
   }
 
+  /** Stop asking: whoever may not look would be refused again and again. What is shown grows old until `renew`. */
+  rest(): void {
+    const { timers, onUpdate } = this.#options;
+    this.#close();
+    if (this.#retryTimer !== null) timers.clear(this.#retryTimer);
+    this.#retryTimer = null;
+    this.connection = { phase: "down", trouble: "refused" };
+    onUpdate();
+  }
+
   /** Ask the hub for everything anew. What is shown stays until the answer is there. */
   renew(): void {
     this.#failures = 0;
@@ -127,6 +139,7 @@ export class HerdStream {
     const source = open({
       message: (change, waitedSeconds) => isCurrent() && this.#receive(change, waitedSeconds),
       closed: () => isCurrent() && this.#drop("closed"),
+      refused: () => isCurrent() && this.#drop("refused"),
       unreadable: () => isCurrent() && this.#drop("unreadable"),
     });
     this.#source = source;

@@ -127,6 +127,7 @@ export const strings = {
     pausedFor: (age: string): string => `${age} ago.`,
     trouble: {
       closed: "The connection to the hub is lost; trying again.",
+      refused: "The hub refuses the connection for now; trying again.",
       silent: "The hub has gone silent; waiting for it.",
       gap: "A message was missed; asking the hub for everything anew.",
       unreadable: "The hub sent something this page cannot read. Reload the page if this stays.",
