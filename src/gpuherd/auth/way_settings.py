@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 __all__ = ["LdapSettings", "OidcSettings", "PamSettings", "ProxySettings"]
 
+HeaderName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$")]
 Groups = Annotated[
     tuple[str, ...],
     Meta(description="Only people in one of these groups may enter; everyone who can log in if it is empty."),
@@ -155,17 +156,15 @@ class ProxySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ] = ()
     user_header: Annotated[
-        str,
+        HeaderName,
         Meta(
-            pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$",
             description="Header with the name. The proxy must set it itself and drop what a client sends.",
         ),
     ] = "X-Remote-User"
-    display_name_header: Annotated[
-        str | None, Meta(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$", description="Header with what others read.")
-    ] = None
+    display_name_header: Annotated[HeaderName | None, Meta(description="Header with what others read.")] = (
+        None
+    )
     groups_header: Annotated[
-        str | None,
-        Meta(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$", description="Header with groups, commas between them."),
+        HeaderName | None, Meta(description="Header with groups, commas between them.")
     ] = None
     allowed_groups: Groups = ()

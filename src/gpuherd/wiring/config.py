@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.api.settings import HubSettings
+from gpuherd.auth.settings import LoginSettings
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import FolderSettings
@@ -26,6 +27,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole of gpuherd.toml; each table is a part's own settings."""
 
     hub: HubSettings
+    login: LoginSettings = LoginSettings()
     agent: AgentSettings = AgentSettings()
     availability: AvailabilitySettings = AvailabilitySettings()
     display: DisplaySettings = DisplaySettings()

@@ -47,14 +47,14 @@ def config_reference() -> str:
         hint = get_type_hints(Config)[table.name]
         if table.name == "nodes":
             parts += _nodes()
-        elif table.name == "legacy":
-            parts += [
-                _section(f"## [legacy.{name}]", kind) for name, kind in _optional_tables(LegacySettings)
-            ]
         elif get_origin(hint) is tuple:
             parts.append(_section(f"## [[{table.name}]]", get_args(hint)[0]))
         elif hint not in (Path, ConfigText):
-            parts.append(_section(f"## [{table.name}]", hint))
+            if hint is not LegacySettings:  # it holds nothing but tables
+                parts.append(_section(f"## [{table.name}]", hint))
+            parts += [
+                _section(f"## [{table.name}.{name}]", kind) for name, kind in _optional_tables(hint).items()
+            ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -67,8 +67,14 @@ def _nodes() -> list[str]:
     return parts
 
 
-def _optional_tables(settings: type[Struct]) -> list[tuple[str, type[Struct]]]:
-    return [(name, get_args(hint)[0]) for name, hint in get_type_hints(settings).items()]
+def _optional_tables(settings: type[Struct]) -> dict[str, type[Struct]]:
+    """Give the tables below a table, which get sections of their own."""
+    return {
+        name: kind
+        for name, hint in get_type_hints(settings).items()
+        for kind in get_args(hint)
+        if len(get_args(hint)) == 2 and isinstance(kind, type) and issubclass(kind, Struct)
+    }
 
 
 def _section(heading: str, settings: type[Struct]) -> str:
@@ -77,6 +83,8 @@ def _section(heading: str, settings: type[Struct]) -> str:
     lines = [heading, "", *([summary[0].upper() + summary[1:], ""] if summary else [])]
     lines += ["| key | default | meaning |", "|---|---|---|"]
     for field in msgspec.structs.fields(settings):
+        if field.name in _optional_tables(settings):
+            continue
         meaning = _description(hints[field.name]).replace("|", "\\|")
         lines.append(f"| `{field.name}` | {_shown(field)} | {meaning} |")
     return "\n".join(lines)
