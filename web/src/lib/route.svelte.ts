@@ -1,13 +1,13 @@
 /** Where the viewer is: everything that should survive a reload or be sent to a colleague stands in the address. */
 import type { UserSorting } from "./users";
 
-export type Page = "herd" | "users" | "node" | "gpu";
+export type Page = "herd" | "users" | "node" | "gpu" | "setup" | "account" | "admin";
 export type Grouping = "node" | "type" | "user";
 export type Sorting = "name" | "free" | "busy" | "memory";
 
 export interface Place {
   readonly page: Page;
-  /** The node's id on the node page, the device's UUID on the GPU page. */
+  /** The node's id on the node page, the device's UUID on the GPU page, the part of it on the admins' page. */
   readonly id: string | null;
   /** What is searched for. */
   readonly query: string;
@@ -16,6 +16,8 @@ export interface Place {
   /** How the table of users is sorted. */
   readonly userSort: UserSorting;
   readonly isUserSortReversed: boolean;
+  /** Whether the viewer wants to log in; then, to go on to the rest of the place. */
+  readonly isLogin: boolean;
   /** For a screen on the wall. */
   readonly isWall: boolean;
   /** Seconds between refreshes, where someone asked for them; `null` is live. */
@@ -30,12 +32,15 @@ const HOME: Place = {
   sort: "name",
   userSort: "memory",
   isUserSortReversed: false,
+  isLogin: false,
   isWall: false,
   refreshSeconds: null,
 };
 const GROUPINGS: readonly Grouping[] = ["node", "type", "user"];
 const SORTINGS: readonly Sorting[] = ["name", "free", "busy", "memory"];
 const USER_SORTINGS: readonly UserSorting[] = ["user", "devices", "memory", "processes", "fraction", "idle"];
+/** Pages that only have a name, which may have something for an id. */
+const NAMED_PAGES = ["users", "setup", "account", "admin"] as const;
 const LONGEST_QUERY = 200;
 const LONGEST_REFRESH_SECONDS = 3600;
 
@@ -44,18 +49,20 @@ export function parsePlace(search: string): Place {
   const given = new URLSearchParams(search);
   const node = given.get("node");
   const gpu = given.get("gpu");
-  const page: Page = gpu ? "gpu" : node ? "node" : given.has("users") ? "users" : "herd";
+  const named = NAMED_PAGES.find((name) => given.has(name));
+  const page: Page = gpu ? "gpu" : node ? "node" : (named ?? "herd");
   const users = given.get("users") ?? "";
   const userSort = USER_SORTINGS.find((name) => name === users.replace(/^-/, ""));
   const refresh = Number(given.get("refresh"));
   return {
     page,
-    id: page === "gpu" ? gpu : page === "node" ? node : null,
+    id: (page === "herd" || page === "users" ? null : given.get(page)) || null,
     query: (given.get("q") ?? "").slice(0, LONGEST_QUERY),
     group: GROUPINGS.find((name) => name === given.get("group")) ?? HOME.group,
     sort: SORTINGS.find((name) => name === given.get("sort")) ?? HOME.sort,
     userSort: userSort ?? HOME.userSort,
     isUserSortReversed: userSort !== undefined && users.startsWith("-"),
+    isLogin: given.has("login"),
     isWall: given.has("wall"),
     refreshSeconds:
       given.has("refresh") && refresh >= 1 && refresh <= LONGEST_REFRESH_SECONDS ? refresh : null,
@@ -65,9 +72,9 @@ export function parsePlace(search: string): Place {
 /** Write a place as the part of an address from the `?` on; what is as usual is left out. */
 export function formatPlace(place: Place): string {
   const given = new URLSearchParams();
+  if (place.isLogin) given.set("login", "");
   if (place.page === "users") given.set("users", formatUserSort(place));
-  if (place.page === "node" && place.id) given.set("node", place.id);
-  if (place.page === "gpu" && place.id) given.set("gpu", place.id);
+  else if (place.page !== "herd") given.set(place.page, place.id ?? "");
   if (place.query) given.set("q", place.query);
   if (place.group !== HOME.group) given.set("group", place.group);
   if (place.sort !== HOME.sort) given.set("sort", place.sort);

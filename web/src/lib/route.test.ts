@@ -12,6 +12,10 @@ describe("a place in the address", () => {
     "?q=a100+free&group=type&sort=free",
     "?q=user%3Aanna&wall",
     "?refresh=5",
+    "?account",
+    "?admin=audit&q=login",
+    "?login&node=gpu01",
+    "?login",
   ])("survives %s", (search) => {
     expect(formatPlace(parsePlace(search))).toBe(search);
   });
@@ -19,6 +23,7 @@ describe("a place in the address", () => {
   it("ignores what makes no sense", () => {
     expect(formatPlace(parsePlace("?group=nonsense&sort=&refresh=-1&foo=1"))).toBe("");
     expect(formatPlace(parsePlace("?users=-nonsense"))).toBe("?users");
+    expect(parsePlace("?herd=x").id).toBeNull();
     expect(parsePlace("?refresh=0").refreshSeconds).toBeNull();
     expect(parsePlace("?refresh=abc").refreshSeconds).toBeNull();
     expect(parsePlace(`?q=${"x".repeat(999)}`).query).toHaveLength(200);
