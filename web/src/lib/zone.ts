@@ -1,0 +1,145 @@
+/** Local times in a named zone, nights on which clocks are changed included. Seconds since the epoch throughout. */
+
+export const HOUR = 3600;
+export const DAY = 24 * HOUR;
+
+/** What a clock on the wall and the calendar beside it show. */
+export interface Wall {
+  readonly year: number;
+  /** From 1. */
+  readonly month: number;
+  readonly day: number;
+  readonly hour: number;
+  readonly minute: number;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function format(zone: string, kind: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = `${kind} ${zone}`;
+  let made = formats.get(key);
+  if (!made)
+    formats.set(
+      key,
+      (made = new Intl.DateTimeFormat("en-GB", { timeZone: zone, hourCycle: "h23", ...options })),
+    );
+  return made;
+}
+
+/** The zone this browser is set to. */
+export const browserZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Whether this browser knows a zone. */
+export function isZone(zone: string): boolean {
+  try {
+    return zone !== "" && Boolean(new Intl.DateTimeFormat("en-GB", { timeZone: zone }));
+  } catch {
+    return false;
+  }
+}
+
+export function wallOf(at: number, zone: string): Wall {
+  const numeric = {
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+  } as const;
+  const parts = new Map(
+    format(zone, "wall", numeric)
+      .formatToParts(at * 1000)
+      .map(({ type, value }) => [type, Number(value)]),
+  );
+  const part = (name: Intl.DateTimeFormatPartTypes): number => parts.get(name) ?? 0;
+  return {
+    year: part("year"),
+    month: part("month"),
+    day: part("day"),
+    hour: part("hour"),
+    minute: part("minute"),
+  };
+}
+
+/** How far the zone's clocks are ahead of UTC at a moment. */
+export function offsetAt(at: number, zone: string): number {
+  const { year, month, day, hour, minute } = wallOf(at, zone);
+  const minutes = Math.floor(at / 60) * 60;
+  return Date.UTC(year, month - 1, day, hour, minute) / 1000 - minutes;
+}
+
+/** When clocks show this: the first time if they do so twice, and after the gap if they leave it out. */
+export function momentOf({ year, month, day, hour, minute }: Wall, zone: string): number {
+  const utc = Date.UTC(year, month - 1, day, hour, minute) / 1000;
+  const before = utc - offsetAt(utc - DAY, zone);
+  const after = utc - offsetAt(utc + DAY, zone);
+  return [before, after].find((at) => at + offsetAt(at, zone) === utc) ?? before;
+}
+
+/** The same time of day so many days later, whatever clocks do in between. */
+export function addDays(at: number, days: number, zone: string): number {
+  const wall = wallOf(at, zone);
+  return momentOf({ ...wall, day: wall.day + days }, zone);
+}
+
+export function startOfDay(at: number, zone: string): number {
+  return momentOf({ ...wallOf(at, zone), hour: 0, minute: 0 }, zone);
+}
+
+const twoDigits = (value: number): string => String(value).padStart(2, "0");
+
+/** The day as it stands in addresses, such as 2026-11-16. */
+export function dayText(at: number, zone: string): string {
+  const { year, month, day } = wallOf(at, zone);
+  return `${year}-${twoDigits(month)}-${twoDigits(day)}`;
+}
+
+/** The start of a day that is written so; `null` if it is none. */
+export function readDay(text: string, zone: string): number | null {
+  const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text)?.map(Number) ?? [];
+  if (!year || !month || !day || year < 1970 || month > 12 || day > 31) return null;
+  return momentOf({ year, month, day, hour: 0, minute: 0 }, zone);
+}
+
+/** As the hub reads it, and as a field for date and time takes it with a T between: 2026-11-16 18:00. */
+export function minuteText(at: number, zone: string): string {
+  const { hour, minute } = wallOf(at, zone);
+  return `${dayText(at, zone)} ${twoDigits(hour)}:${twoDigits(minute)}`;
+}
+
+export function timeOfDay(at: number, zone: string): string {
+  const { hour, minute } = wallOf(at, zone);
+  return `${twoDigits(hour)}:${twoDigits(minute)}`;
+}
+
+/** Such as "Fri 20 Nov". */
+export function dayName(at: number, zone: string): string {
+  return format(zone, "day", { weekday: "short", day: "numeric", month: "short" })
+    .format(at * 1000)
+    .replace(",", "");
+}
+
+/** What the zone's time is called at a moment, such as CET. */
+export function zoneShort(at: number, zone: string): string {
+  const parts = format(zone, "zone", { timeZoneName: "short" }).formatToParts(at * 1000);
+  return (
+    parts
+      .find(({ type }) => type === "timeZoneName")
+      ?.value.replace("GMT+", "UTC+")
+      .replace("GMT-", "UTC−") ?? zone
+  );
+}
+
+/** Such as "Fri 20 Nov 18:00", with the year where it is not that of `now`. */
+export function momentText(at: number, zone: string, now: number): string {
+  const year = wallOf(at, zone).year;
+  return `${dayName(at, zone)} ${year === wallOf(now, zone).year ? "" : `${year} `}${timeOfDay(at, zone)}`;
+}
+
+/** From when to when, with what both share said once: "Fri 20 Nov 18:00 – 21:00 CET". */
+export function spanText(from: number, to: number, zone: string, now: number): string {
+  const isOneDay = dayText(from, zone) === dayText(to, zone);
+  const end = isOneDay ? timeOfDay(to, zone) : momentText(to, zone, now);
+  const [first, last] = [zoneShort(from, zone), zoneShort(to, zone)];
+  return `${momentText(from, zone, now)}${first === last ? "" : ` ${first}`} – ${end} ${last}`;
+}
