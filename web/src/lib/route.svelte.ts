@@ -1,14 +1,28 @@
 /** Where the viewer is: everything that should survive a reload or be sent to a colleague stands in the address. */
 import type { UserSorting } from "./users";
 
-export type Page = "herd" | "users" | "node" | "gpu" | "setup" | "account" | "admin";
+export type Page =
+  | "herd"
+  | "users"
+  | "node"
+  | "gpu"
+  | "timeline"
+  | "bookings"
+  | "setup"
+  | "account"
+  | "admin";
 export type Grouping = "node" | "type" | "user";
 export type Sorting = "name" | "free" | "busy" | "memory";
 
 export interface Place {
   readonly page: Page;
-  /** The node's id on the node page, the device's UUID on the GPU page, the part of it on the admins' page. */
+  /**
+   * The node's id on the node page, the device's UUID on the GPU page, the part of it on the admins' page, scale and
+   * first day of the timeline.
+   */
   readonly id: string | null;
+  /** What is being booked or looked at, over the page (lib/booking-draft.ts); `null` is nothing. */
+  readonly book: string | null;
   /** What is searched for. */
   readonly query: string;
   readonly group: Grouping;
@@ -27,6 +41,7 @@ export interface Place {
 const HOME: Place = {
   page: "herd",
   id: null,
+  book: null,
   query: "",
   group: "node",
   sort: "name",
@@ -40,8 +55,9 @@ const GROUPINGS: readonly Grouping[] = ["node", "type", "user"];
 const SORTINGS: readonly Sorting[] = ["name", "free", "busy", "memory"];
 const USER_SORTINGS: readonly UserSorting[] = ["user", "devices", "memory", "processes", "fraction", "idle"];
 /** Pages that only have a name, which may have something for an id. */
-const NAMED_PAGES = ["users", "setup", "account", "admin"] as const;
+const NAMED_PAGES = ["users", "timeline", "bookings", "setup", "account", "admin"] as const;
 const LONGEST_QUERY = 200;
+const LONGEST_BOOK = 4000;
 const LONGEST_REFRESH_SECONDS = 3600;
 
 /** Read a place from the part of an address behind the `?`; whatever makes no sense is as if it were not there. */
@@ -57,6 +73,7 @@ export function parsePlace(search: string): Place {
   return {
     page,
     id: (page === "herd" || page === "users" ? null : given.get(page)) || null,
+    book: given.get("book")?.slice(0, LONGEST_BOOK) ?? null,
     query: (given.get("q") ?? "").slice(0, LONGEST_QUERY),
     group: GROUPINGS.find((name) => name === given.get("group")) ?? HOME.group,
     sort: SORTINGS.find((name) => name === given.get("sort")) ?? HOME.sort,
@@ -75,6 +92,7 @@ export function formatPlace(place: Place): string {
   if (place.isLogin) given.set("login", "");
   if (place.page === "users") given.set("users", formatUserSort(place));
   else if (place.page !== "herd") given.set(place.page, place.id ?? "");
+  if (place.book !== null) given.set("book", place.book);
   if (place.query) given.set("q", place.query);
   if (place.group !== HOME.group) given.set("group", place.group);
   if (place.sort !== HOME.sort) given.set("sort", place.sort);
