@@ -15,6 +15,7 @@ from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer
 from gpuherd.fleet.hygiene import clean_problems
 from gpuherd.fleet.kept import age_seconds, last_report, play_back
+from gpuherd.fleet.listing import ListedDevice, list_devices
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Node, NodeHealth, Run
 from gpuherd.fleet.publish import Publication
@@ -363,6 +364,10 @@ class Fleet:
     def devices(self) -> tuple[DeviceView, ...]:
         """Every device of every node."""
         return tuple(device for node in self.nodes() for device in node.devices)
+
+    def listing(self) -> tuple[ListedDevice, ...]:
+        """Every device to choose from; far cheaper than ``devices``."""
+        return list_devices(self._composer, self._rows)
 
     def users(self) -> tuple[UserView, ...]:
         """Who holds what, the largest holders first."""

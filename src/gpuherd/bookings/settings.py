@@ -1,0 +1,90 @@
+"""The [bookings] table of gpuherd.toml: who may book what, how far ahead and for how long."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from gpuherd.bookings.refusals import Unfit
+from gpuherd.bookings.times import read_zone
+from gpuherd.model.errors import Misconfigured
+from gpuherd.model.people import Role
+from gpuherd.model.text import Label
+
+__all__ = ["BookingRule", "BookingSettings"]
+
+Days = Annotated[float, Meta(gt=0, le=36_500)]
+Devices = Annotated[int, Meta(ge=0, le=1_000_000)]
+Hours = Annotated[float, Meta(ge=0, le=1e9)]
+
+
+class BookingRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ``[[bookings.rules]]`` table: other limits for some people.
+
+    Whoever it fits is measured by it instead of the limits of ``[bookings]``. If several fit someone, the most generous
+    word on each limit counts; a limit that a rule does not name is that of ``[bookings]``.
+    """
+
+    groups: Annotated[
+        tuple[Label, ...],
+        Meta(description="It fits members of any of these groups; of all, if none is named."),
+    ] = ()
+    roles: Annotated[
+        tuple[Role, ...], Meta(description="It fits people with any of these roles; all, if none is named.")
+    ] = ()
+    horizon_days: Annotated[Days | None, Meta(description="As `horizon_days` of `[bookings]`.")] = None
+    max_days: Annotated[Days | None, Meta(description="As `max_days` of `[bookings]`.")] = None
+    max_devices: Annotated[Devices | None, Meta(description="As `max_devices` of `[bookings]`.")] = None
+    gpu_hours_ahead: Annotated[Hours | None, Meta(description="As `gpu_hours_ahead` of `[bookings]`.")] = None
+    approval: Annotated[bool | None, Meta(description="As `approval` of `[bookings]`.")] = None
+    unlimited: Annotated[
+        bool, Meta(description="No limit of length, horizon, devices or hours, and no approval.")
+    ] = False
+
+
+class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[bookings]`` table of gpuherd.toml: what members may book. Admins are bound by other bookings only."""
+
+    enabled: Annotated[bool, Meta(description="Whether anything can be booked.")] = True
+    zone: Annotated[
+        str, Meta(max_length=64, description="IANA time zone of times that come without one.")
+    ] = "UTC"
+    horizon_days: Annotated[Days, Meta(description="A booking must begin within this many days.")] = 60.0
+    max_days: Annotated[Days, Meta(description="A booking lasts no longer than this.")] = 14.0
+    max_devices: Annotated[
+        Devices | None,
+        Meta(description="Devices that one person may have booked at the same time; by default any number."),
+    ] = None
+    gpu_hours_ahead: Annotated[
+        Hours | None,
+        Meta(
+            description="Device-hours that one person may have booked from now on, over all bookings; by default any."
+        ),
+    ] = None
+    approval: Annotated[
+        bool, Meta(description="Bookings of members wait for an admin; their devices are held meanwhile.")
+    ] = False
+    quiet: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...],
+        Meta(
+            description="Devices that nobody can book: patterns such as login-*, of a node's id or shown name, or with "
+            "a device behind it, its index or UUID: gpu01/0, gpu01/GPU-4f….",
+        ),
+    ] = ()
+    rules: Annotated[
+        tuple[BookingRule, ...],
+        Meta(description="Other limits for some groups or roles: `[[bookings.rules]]` tables, see below."),
+    ] = ()
+
+    def check(self) -> None:
+        """Raise ``Misconfigured`` for what cannot be meant."""
+        try:
+            read_zone(self.zone)
+        except Unfit as error:
+            raise Misconfigured(f"bookings.zone: {error}") from error
+        for number, rule in enumerate(self.rules):
+            if not rule.groups and not rule.roles:
+                raise Misconfigured(
+                    f"bookings.rules[{number}]: fits everyone; name groups or roles, or set the limits in [bookings]"
+                )
