@@ -2,15 +2,7 @@
 import type { UserSorting } from "./users";
 
 export type Page =
-  | "herd"
-  | "users"
-  | "node"
-  | "gpu"
-  | "timeline"
-  | "bookings"
-  | "setup"
-  | "account"
-  | "admin";
+  "herd" | "users" | "node" | "gpu" | "timeline" | "bookings" | "setup" | "account" | "admin";
 export type Grouping = "node" | "type" | "user";
 export type Sorting = "name" | "free" | "busy" | "memory";
 
