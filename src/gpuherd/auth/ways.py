@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
+from gpuherd.model.errors import Refused
 from gpuherd.model.people import AccountSource
 from gpuherd.model.text import clean
 
@@ -22,6 +23,7 @@ __all__ = [
     "RedirectStart",
     "RedirectWay",
     "VouchedFor",
+    "check_groups",
     "clean_groups",
     "clean_name",
 ]
@@ -106,14 +108,23 @@ class LoginWays(Struct, frozen=True, kw_only=True):
 
 
 def clean_name(text: str) -> str | None:
-    """Give a name fit for an account; none for one that is empty, too long, or not of letters, digits and ``._@+-``.
+    """Give a name back if it is fit for an account: letters, digits and ``._@+-``, not too long, in its plain form.
 
-    A name is never repaired: what is left of a bad one could be someone else's.
+    None for any other. A name is never repaired: what is left of a bad one could be someone else's.
     """
-    name = unicodedata.normalize("NFKC", text)
-    return name if len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) else None
+    is_plain = len(text) <= MAX_NAME_LENGTH and unicodedata.is_normalized("NFKC", text)
+    return text if is_plain and _NAME.fullmatch(text) else None
 
 
 def clean_groups(names: Iterable[str]) -> tuple[str, ...]:
     """Give the usable ones among groups that a service tells, sorted; at most ``MAX_GROUPS``."""
     return tuple(sorted({name for name in names if name.strip() and clean(name) == name})[:MAX_GROUPS])
+
+
+def check_groups(vouched: VouchedFor, allowed: Collection[str]) -> VouchedFor:
+    """Give the person back; ``Refused`` ``group_needed`` if only certain groups may enter and it is in none."""
+    if allowed and not set(allowed) & set(vouched.groups):
+        raise Refused(
+            "group_needed", "your account may not use this hub; ask its admin to let one of your groups in"
+        )
+    return vouched

@@ -1,0 +1,180 @@
+"""Logging in with an account of the machine that the hub runs on, by PAM."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+from gpuherd.auth.way_settings import PamSettings
+from gpuherd.auth.ways import VouchedFor, check_groups, clean_groups, clean_name
+from gpuherd.model.errors import Failed, Misconfigured, Refused
+from gpuherd.model.people import AccountSource
+from gpuherd.model.text import clean
+
+__all__ = ["PamWay"]
+
+log = logging.getLogger(__name__)
+
+SERVICE_FOLDERS = (Path("/etc/pam.d"), Path("/usr/lib/pam.d"), Path("/usr/share/pam.d"))
+MAX_ANSWER_BYTES = 1_048_576
+MAX_STUCK = 8
+"""Checks that even SIGKILL does not end, as with a dead file server: beyond these no more are begun."""
+KILL_SECONDS = 1.0
+
+# Numbers of Linux-PAM's _pam_types.h.
+_SUCCESS = 0
+_WRONG = {6, 7, 10, 11}  # permission denied, wrong password, unknown user, too many tries
+_NEW_PASSWORD_NEEDED = 12
+_ACCOUNT_EXPIRED = 13
+
+
+class _User(Struct, frozen=True):
+    name: str
+    uid: int
+    full_name: str
+    groups: tuple[str, ...]
+
+
+class _Answer(Struct, frozen=True):
+    stage: str
+    code: int
+    reason: str
+    user: _User | None
+
+
+class PamWay:
+    """Asks PAM, each time in a process of its own (``pam_child``)."""
+
+    def __init__(self, settings: PamSettings, *, service_folders: Sequence[Path] = SERVICE_FOLDERS) -> None:
+        """``Misconfigured`` if the binding or the service's file is missing."""
+        if importlib.util.find_spec("pam") is None:
+            raise Misconfigured("login.pam: needs a package; install it with `pip install 'gpuherd[pam]'`")
+        # Without a file PAM takes the rules of "other", which lets nobody in and says nothing.
+        if not any((folder / settings.service).is_file() for folder in service_folders):
+            raise Misconfigured(
+                f"login.pam.service: there is no {service_folders[0] / settings.service}; make it with the lines "
+                '"@include common-auth" and "@include common-account" (Debian), or name another service'
+            )
+        self._settings = settings
+        self._stuck: list[subprocess.Popen[bytes]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> AccountSource:
+        """See ``PasswordWay``."""
+        return "pam"
+
+    def check(self, name: str, password: str) -> VouchedFor | None:
+        """See ``PasswordWay.check``. ``Refused`` for an account that has expired or is a system's own."""
+        typed = clean_name(name)
+        if typed is None or not password or "\0" in password:
+            return None
+        answer = self._ask(typed, password)
+        if answer.code != _SUCCESS:
+            self._refuse(answer)
+            return None
+        if answer.user is not None and answer.user.uid < self._settings.min_uid:
+            raise Refused(
+                "account_closed", "accounts of the system itself cannot be used here; log in with your own"
+            )
+        return check_groups(_vouched(typed, answer.user), self._settings.allowed_groups)
+
+    def _refuse(self, answer: _Answer) -> None:
+        """Raise what is more than a wrong name or password. Only who knows the password hears of the account."""
+        if answer.stage == "account":
+            if answer.code == _NEW_PASSWORD_NEEDED:
+                raise Refused(
+                    "password_expired", "your password has expired; change it on the machine itself"
+                )
+            if answer.code == _ACCOUNT_EXPIRED:
+                raise Refused("account_expired", "your account has expired; ask its admin")
+            if answer.code in _WRONG:
+                raise Refused("account_closed", "your account may not be used here; ask its admin")
+        if answer.code not in _WRONG:
+            raise Failed(
+                f"PAM cannot check passwords now ({clean(answer.reason, 120)}); see the system's log and "
+                f"/etc/pam.d/{self._settings.service}"
+            )
+
+    def _ask(self, name: str, password: str) -> _Answer:
+        question = msgspec.json.encode(
+            {"service": self._settings.service, "name": name, "password": password}
+        )
+        try:
+            written, code = self._run(question)
+        except OSError as error:
+            raise Failed(f"PAM cannot be asked: no process can be started ({error.strerror})") from error
+        try:
+            return msgspec.json.decode(written[:MAX_ANSWER_BYTES], type=_Answer)
+        except msgspec.DecodeError:
+            raise Failed(
+                f"PAM cannot be asked: the check ended with code {code}; see the hub's log"
+            ) from None
+
+    def _run(self, question: bytes) -> tuple[bytes, int]:
+        self._check_stuck()
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "gpuherd.auth.pam_child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+        )
+        try:
+            written, _ = process.communicate(question, timeout=self._settings.deadline_seconds)
+        except subprocess.TimeoutExpired:
+            self._end(process)
+            raise Failed(
+                f"PAM did not answer within {self._settings.deadline_seconds:g} s; see the system's log and "
+                f"/etc/pam.d/{self._settings.service}"
+            ) from None
+        return written, process.returncode
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        # Programs that a module has started too; pam_exec's are in sessions of their own.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            family = psutil.Process(process.pid).children(recursive=True)
+            process.kill()
+            for child in family:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+        try:
+            process.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
+            with self._lock:
+                self._stuck.append(process)
+            log.warning("a check by PAM cannot be ended: process %d", process.pid)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                # What was not yet written to the dead process need not be.
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+    def _check_stuck(self) -> None:
+        with self._lock:
+            self._stuck = [process for process in self._stuck if process.poll() is None]
+            if len(self._stuck) >= MAX_STUCK:
+                raise Failed(f"PAM hangs: {MAX_STUCK} checks cannot be ended; see the system's log")
+
+
+def _vouched(typed: str, user: _User | None) -> VouchedFor:
+    # The system's spelling: where case does not count, "Alice" and "alice" are one person.
+    name = typed if user is None else clean_name(user.name) or typed
+    return VouchedFor(
+        source="pam",
+        subject=name,
+        name=name,
+        display_name=name if user is None else clean(user.full_name.strip()) or name,
+        groups=() if user is None else clean_groups(user.groups),
+        linux_names=() if user is None else (user.name,),
+    )
