@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 # Test files side by side, in the order of their collection: the browser's must come last (tests/e2e/conftest.py).
 WORKERS ?= 2
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SOAK ?= 50
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-fast check format bench screenshots page generate provision clean
+.PHONY: help run demo test test-fast check format soak bench screenshots page generate provision clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +37,9 @@ check: $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Lint, format ch
 format: $(VENV)/.ready-dev ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+soak: provision $(VENV)/.ready-dev ## Run the tests that try at random for much longer (SOAK=50 times as long)
+	GPUHERD_SOAK=$(SOAK) $(BIN)/python -m pytest -m soak -n $(WORKERS) --dist loadfile
 
 bench: $(VENV)/.ready-dev ## Measure; prints a table of ratios and writes bench/results/
 	$(BIN)/python -m bench
