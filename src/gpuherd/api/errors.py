@@ -10,6 +10,9 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from msgspec import Meta, Struct
 
+from gpuherd.bookings.refusals import TimeChoice
+from gpuherd.bookings.views import BookingConflict
+from gpuherd.model.bookings import EpochSeconds
 from gpuherd.model.errors import Failed, GpuherdError, Refused
 from gpuherd.model.text import clean
 
@@ -24,6 +27,16 @@ class ErrorDetail(Struct, frozen=True, omit_defaults=True):
     code: Annotated[str, Meta(description="Stable, for programs.")]
     message: Annotated[str, Meta(description="For people; says what to do.")]
     path: Annotated[str | None, Meta(description="Place in the input that is wrong.")] = None
+    choices: Annotated[
+        tuple[TimeChoice, ...],
+        Meta(description="Of a time that can be read in two ways (ambiguous_time, nonexistent_time), both."),
+    ] = ()
+    conflicts: Annotated[
+        tuple[BookingConflict, ...], Meta(description="Of a conflict, what is in the way: the first few.")
+    ] = ()
+    next_free: Annotated[
+        EpochSeconds | None, Meta(description="Of a conflict, when all would be free for as long.")
+    ] = None
 
 
 class ErrorBody(Struct, frozen=True):
@@ -43,10 +56,13 @@ class HttpError(GpuherdError):
         *,
         path: str | None = None,
         headers: dict[str, str] | None = None,
+        choices: tuple[TimeChoice, ...] = (),
+        conflicts: tuple[BookingConflict, ...] = (),
+        next_free: int | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.detail = ErrorDetail(code, message, path)
+        self.detail = ErrorDetail(code, message, path, choices, conflicts, next_free)
         self.headers = headers or {}
 
 

@@ -17,6 +17,7 @@ from gpuherd.api.admission import Admission
 from gpuherd.api.agent_socket import AgentSocket
 from gpuherd.api.app import HubApp
 from gpuherd.api.asgi import App
+from gpuherd.api.booking_service import BookingService
 from gpuherd.api.enrolling import open_enrolment
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, LinkHealth
@@ -323,6 +324,11 @@ class Hub:
         if self._admission is None:
             raise RuntimeError("the hub is not started")
         return self._admission
+
+    @property
+    def bookings(self) -> BookingService:
+        """Who has which device when."""
+        raise Failed("bookings cannot be made yet")
 
     def fleet_view(self) -> FleetView:
         """Give everything as of the last tick.

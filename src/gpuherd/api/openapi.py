@@ -18,6 +18,8 @@ from gpuherd.api.resources.enroll import EnrolmentRequest, EnrolmentResult
 from gpuherd.api.resources.reports import ReportReceipt
 from gpuherd.api.rest import build_rest
 from gpuherd.api.services import Services
+from gpuherd.bookings.requests import BookingChange, BookingRequest, Cancellation, CopyRequest, Extension
+from gpuherd.bookings.views import BookingPolicy, BookingView, FreeSlot, TimelineView
 from gpuherd.fleet.changes import FleetChange
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
@@ -37,6 +39,15 @@ _ROOTS: tuple[type[Struct], ...] = (
     ReportReceipt,
     EnrolmentRequest,
     EnrolmentResult,
+    BookingRequest,
+    BookingChange,
+    Extension,
+    CopyRequest,
+    Cancellation,
+    BookingView,
+    TimelineView,
+    FreeSlot,
+    BookingPolicy,
     ErrorBody,
     ErrorDetail,
 )

@@ -11,13 +11,41 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from gpuherd import __version__
 from gpuherd.api.access import Access, check_routes, guard_route, needs
 from gpuherd.api.errors import EXCEPTION_HANDLERS
-from gpuherd.api.resources import enroll, fleet, gpus, health, live, nodes, recent, reports, users
+from gpuherd.api.resources import (
+    booking_policy,
+    bookings,
+    enroll,
+    fleet,
+    gpus,
+    health,
+    live,
+    nodes,
+    recent,
+    reports,
+    slots,
+    timeline,
+    users,
+)
 from gpuherd.api.services import Services
 
 __all__ = ["MAX_BODY_BYTES", "RESOURCES", "build_rest"]
 
 MAX_BODY_BYTES = 1_048_576
-RESOURCES = (fleet, nodes, recent, gpus, users, health, live, enroll, reports)
+RESOURCES = (
+    fleet,
+    nodes,
+    recent,
+    gpus,
+    users,
+    bookings,
+    timeline,
+    slots,
+    booking_policy,
+    health,
+    live,
+    enroll,
+    reports,
+)
 
 
 def build_rest(services: Services) -> Litestar:

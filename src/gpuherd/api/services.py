@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
+from gpuherd.api.booking_service import BookingService
 from gpuherd.api.health import Health
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
@@ -27,6 +28,10 @@ class EnrolledNode(Protocol):
 
 class Services(Protocol):
     """The hub as the resources see it. Everything is called on the event loop."""
+
+    @property
+    def bookings(self) -> BookingService:
+        """Who has which device when."""
 
     def fleet_view(self) -> FleetView:
         """Give everything as of the last tick."""

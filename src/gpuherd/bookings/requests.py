@@ -46,7 +46,7 @@ class AnyDevices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Words that the short or full name must have, such as A100 80GB or 1g.10gb."),
     ] = None
     min_memory_bytes: Annotated[
-        int | None, Meta(ge=0, le=2**62, description="Memory that each must have at least.")
+        Annotated[int, Meta(ge=0, le=2**62)] | None, Meta(description="Memory that each must have at least.")
     ] = None
     same_node: Annotated[
         bool, Meta(description="All on one node, or none at all. Otherwise one node is only preferred.")

@@ -1,4 +1,4 @@
-// Generated from OpenAPI 8e0ca317e6e1da5b8fbca1ebdf560fd47f50aa908f40127b545a5d8b7ad8728a by `npm run generate`; do not edit.
+// Generated from OpenAPI 0f206ad26f414cc2b41b91df59ef928ddf1db37b1a7af77110ada1c8eaa322b2 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/agent": {
         parameters: {
@@ -14,6 +14,199 @@ export interface paths {
         get: operations["agentLink"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/booking-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What I may book
+         * @description One's own limits, and how much of them is used.
+         */
+        get: operations["getBookingPolicy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bookings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Bookings
+         * @description Bookings, the newest first. For the next page, give the last one's number as ``before``.
+         */
+        get: operations["listBookings"];
+        put?: never;
+        /**
+         * Book
+         * @description Book devices, all or none; a weekly booking gives one for each week.
+         *
+         *     With ``dry_run`` nothing is booked and the status is 200. 409 ``conflict``: something is booked already; the
+         *     error lists what is in the way and when all would be free. 422: a field cannot be taken; ``path`` names it.
+         */
+        post: operations["createBooking"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bookings/{booking_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One booking
+         * @description One booking, whatever its state. 404: there is none with this number.
+         */
+        get: operations["getBooking"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change a booking
+         * @description Change a booking as one whole. 409 ``past``: it is over; ``changed_meanwhile``: read it again first.
+         */
+        patch: operations["changeBooking"];
+        trace?: never;
+    };
+    "/api/v1/bookings/{booking_id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve a booking
+         * @description Let a pending booking stand.
+         */
+        post: operations["approveBooking"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bookings/{booking_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a booking
+         * @description Cancel one that has not begun, or with ``series`` this one and all later ones of its weekly series.
+         *
+         *     Of a running one only the later ones can be cancelled; release it. The answer is what was cancelled.
+         */
+        post: operations["cancelBooking"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bookings/{booking_id}/copy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Book the same again
+         * @description Book the same devices at another time, for oneself; also those of a booking of someone else.
+         */
+        post: operations["copyBooking"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bookings/{booking_id}/extend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend a booking
+         * @description Give a booking a later end, within what one may book.
+         */
+        post: operations["extendBooking"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bookings/{booking_id}/refuse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refuse a booking
+         * @description Turn a pending booking down; its devices are free again.
+         */
+        post: operations["refuseBooking"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bookings/{booking_id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release a booking
+         * @description Give devices back: one that runs ends now, one that has not begun is cancelled.
+         */
+        post: operations["releaseBooking"];
         delete?: never;
         options?: never;
         head?: never;
@@ -190,6 +383,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/slots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Next free slots
+         * @description The next spans in which so many devices are not booked, the earliest first.
+         *
+         *     What runs on them unbooked does not count, faults do: devices at fault, offline or kept out of booking are
+         *     not offered.
+         */
+        get: operations["findSlots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/stream": {
         parameters: {
             query?: never;
@@ -205,6 +421,26 @@ export interface paths {
          *     stream is compressed. 503: too many viewers.
          */
         get: operations["stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Bookings, device by device
+         * @description Every device, and every active or pending booking that holds one of them within a span.
+         */
+        get: operations["getTimeline"];
         put?: never;
         post?: never;
         delete?: never;
@@ -246,6 +482,29 @@ export interface components {
             ip: string;
         };
         /**
+         * AnyDevices
+         * @description Devices that are all the same to the person: the hub chooses, when booking.
+         */
+        AnyDevices: {
+            /** @default 1 */
+            count?: number;
+            /**
+             * @description Memory that each must have at least.
+             * @default null
+             */
+            min_memory_bytes?: number | null;
+            /**
+             * @description Words that the short or full name must have, such as A100 80GB or 1g.10gb.
+             * @default null
+             */
+            model?: string | null;
+            /**
+             * @description All on one node, or none at all. Otherwise one node is only preferred.
+             * @default false
+             */
+            same_node?: boolean;
+        };
+        /**
          * Availability
          * @description Whether a device can be had: one state, why, and since when.
          */
@@ -255,6 +514,239 @@ export interface components {
             since: number | null;
             /** @enum {unknown} */
             state: "booked" | "busy" | "fault" | "free" | "held" | "offline" | "stale" | "unknown";
+        };
+        /**
+         * BookedDevice
+         * @description A device of a booking, with what people call it.
+         */
+        BookedDevice: {
+            /** @description Of a slice, within its GPU; none if the device is gone. */
+            index: number | null;
+            /** @description No node reports it any more. */
+            is_gone: boolean;
+            node_id: string;
+            /** @description The node's id if the node is gone. */
+            node_name: string;
+            /** @description Of a slice, the index of its GPU. */
+            parent_index: number | null;
+            /** @description None if the device is gone. */
+            short_name: string | null;
+            uuid: string;
+        };
+        /**
+         * BookingChange
+         * @description What is to be different. What is not given stays.
+         */
+        BookingChange: {
+            comment?: string;
+            devices?: components["schemas"]["DeviceRef"][];
+            end?: number | string;
+            /** @description null: on nobody's behalf any more. */
+            group?: string | null;
+            /** @description That of the booking as it was read; if it has changed since, nothing is done. */
+            revision?: number;
+            /** @description Only of a booking that has not begun. */
+            start?: number | string;
+            title?: string;
+            /** @description By default that of the booking. */
+            zone?: string;
+        };
+        /**
+         * BookingConflict
+         * @description A booking that is in the way, on one device.
+         */
+        BookingConflict: {
+            booking_id: number;
+            device: components["schemas"]["BookedDevice"];
+            /** @description UTC, whole seconds. */
+            ends_at: number;
+            holder: string;
+            /** @description UTC, whole seconds. */
+            starts_at: number;
+        };
+        /**
+         * BookingPolicy
+         * @description What the viewer may book, and what is used of it. A limit that is none does not apply.
+         */
+        BookingPolicy: {
+            /** @description Most devices at one time from now on. */
+            devices_booked: number;
+            /** @description Device-hours booked from now on. */
+            gpu_hours_ahead: number | null;
+            /** @description Device-hours booked from now on. */
+            gpu_hours_booked: number;
+            /** @description Groups that one may book on behalf of. */
+            groups: string[];
+            horizon_days: number | null;
+            /** @description An admin: no limits but those of other bookings. */
+            is_exempt: boolean;
+            max_days: number | null;
+            /** @description Devices at one time. */
+            max_devices: number | null;
+            may_book: boolean;
+            needs_approval: boolean;
+            /** @description Time zone of texts that come without one. */
+            zone: string;
+        };
+        /**
+         * BookingRequest
+         * @description A booking to be made. Devices are given by ``devices`` and ``nodes``, or by one of ``any`` and ``running``.
+         */
+        BookingRequest: {
+            /**
+             * @description As many of a kind, also as text: "2 x A100 80GB".
+             * @default null
+             */
+            any?: string | components["schemas"]["AnyDevices"] | null;
+            /** @default  */
+            comment?: string;
+            /**
+             * @description These. A partitioned GPU stands for its slices.
+             * @default []
+             */
+            devices?: components["schemas"]["DeviceRef"][];
+            /**
+             * @description Check everything and tell what would be booked, but book nothing.
+             * @default false
+             */
+            dry_run?: boolean;
+            /** @description UTC epoch seconds, or text: "3d 4h", "until friday 18:00". */
+            end: number | string;
+            /**
+             * @description Group on whose behalf; all its members may then change the booking.
+             * @default null
+             */
+            group?: string | null;
+            /**
+             * @description Every device of these nodes, by their ids.
+             * @default []
+             */
+            nodes?: string[];
+            /**
+             * @description The devices on which processes of the person who asks run right now.
+             * @default false
+             */
+            running?: boolean;
+            /**
+             * @description UTC epoch seconds, or text: "now", "tomorrow 9:00", "2026-11-20 18:00".
+             * @default now
+             */
+            start?: number | string;
+            /** @default  */
+            title?: string;
+            /** @default null */
+            weekly?: components["schemas"]["Weekly"] | null;
+            /**
+             * @description IANA time zone of the texts; by default bookings.zone.
+             * @default null
+             */
+            zone?: string | null;
+        };
+        /**
+         * BookingView
+         * @description One booking as the one who looks may see it.
+         */
+        BookingView: {
+            changed_at: number;
+            /** @description Empty in the public view. */
+            comment: string;
+            created_at: number;
+            devices: components["schemas"]["BookedDevice"][];
+            /** @description The first second that is free again. */
+            ends_at: number;
+            /** @description Group on whose behalf; never told in public. */
+            group: string | null;
+            /** @description Who has it: a person's or group's shown name; in public, a pseudonym. */
+            holder: string;
+            /** @description 0 in a dry run: nothing was booked. */
+            id: number;
+            /** @description It is the viewer's, or of a group of the viewer's. */
+            is_own: boolean;
+            /** @description The viewer may change, release or cancel it now. */
+            may_edit: boolean;
+            /**
+             * @description Made here, or read from a comments.json.
+             * @enum {unknown}
+             */
+            origin: "comments" | "person";
+            /** @description The holder's account; never told in public. */
+            owner_id: string | null;
+            /** @enum {unknown} */
+            phase: "current" | "past" | "upcoming";
+            /** @description Of one released early, the end it had before. */
+            released_from: number | null;
+            /** @description Give it back when changing the booking. */
+            revision: number;
+            series_id: number | null;
+            /** @description UTC, whole seconds. */
+            starts_at: number;
+            /**
+             * @description Pending: waits for an admin and holds its devices meanwhile.
+             * @enum {unknown}
+             */
+            state: "active" | "cancelled" | "pending" | "refused";
+            /** @description Empty in the public view. */
+            title: string;
+            /** @description IANA time zone in which it was made; in public always UTC. */
+            zone: string;
+        };
+        /**
+         * Cancellation
+         * @description What is to be cancelled.
+         */
+        Cancellation: {
+            /**
+             * @description Also the later ones of the same weekly series; of a running one, only those.
+             * @default false
+             */
+            series?: boolean;
+        };
+        /**
+         * CopyRequest
+         * @description The same devices for as long as before, at another time.
+         */
+        CopyRequest: {
+            /**
+             * @description By default it lasts as long as the first one.
+             * @default null
+             */
+            end?: number | string | null;
+            start: number | string;
+            /**
+             * @description By default that of the booking.
+             * @default null
+             */
+            zone?: string | null;
+        };
+        /**
+         * DeviceBookingView
+         * @description A booking at its device: the one that runs, the one after it, or one that ended in the last two days.
+         */
+        DeviceBookingView: {
+            /** @description UTC, whole seconds. */
+            ends_at: number;
+            /** @description Who has it; to the public, a pseudonym. */
+            holder: string;
+            id: number;
+            /** @enum {unknown} */
+            phase: "current" | "next" | "past";
+            /** @description UTC, whole seconds. */
+            starts_at: number;
+            /** @description None: not told to who asks. */
+            title: string | null;
+            /**
+             * @description What happens on the device during the booking; none before and after it.
+             * @default null
+             */
+            use?: ("holder" | "others" | "shared" | "unknown" | "unused") | null;
+        };
+        /**
+         * DeviceBookings
+         * @description All bookings that are to be shown at one device; often none any more.
+         */
+        DeviceBookings: {
+            bookings: components["schemas"]["DeviceBookingView"][];
+            row: number;
         };
         /**
          * DeviceColumns
@@ -370,6 +862,14 @@ export interface components {
             node_id: string;
             /** @enum {unknown} */
             state: "booked" | "busy" | "fault" | "free" | "held" | "offline" | "stale" | "unknown";
+            uuid: string;
+        };
+        /**
+         * DeviceRef
+         * @description A device by its node and UUID: nodes could claim each other's UUIDs.
+         */
+        DeviceRef: {
+            node_id: string;
             uuid: string;
         };
         /**
@@ -489,6 +989,11 @@ export interface components {
          */
         DeviceView: {
             availability: components["schemas"]["Availability"];
+            /**
+             * @description In the order of their times.
+             * @default []
+             */
+            bookings?: components["schemas"]["DeviceBookingView"][];
             facts: components["schemas"]["DeviceFacts"];
             node_id: string;
             processes: components["schemas"]["ProcessView"][];
@@ -546,15 +1051,45 @@ export interface components {
          * @description What went wrong.
          */
         ErrorDetail: {
+            /**
+             * @description Of a time that can be read in two ways (ambiguous_time, nonexistent_time), both.
+             * @default []
+             */
+            choices?: components["schemas"]["TimeChoice"][];
             /** @description Stable, for programs. */
             code: string;
+            /**
+             * @description Of a conflict, what is in the way: the first few.
+             * @default []
+             */
+            conflicts?: components["schemas"]["BookingConflict"][];
             /** @description For people; says what to do. */
             message: string;
+            /**
+             * @description Of a conflict, when all would be free for as long.
+             * @default null
+             */
+            next_free?: number | null;
             /**
              * @description Place in the input that is wrong.
              * @default null
              */
             path?: string | null;
+        };
+        /**
+         * Extension
+         * @description A later end.
+         */
+        Extension: {
+            /** @description A duration such as "1d" counts from the end the booking has now. */
+            end: number | string;
+            /** @default null */
+            revision?: number | null;
+            /**
+             * @description By default that of the booking.
+             * @default null
+             */
+            zone?: string | null;
         };
         /**
          * FleetChange
@@ -563,6 +1098,8 @@ export interface components {
         FleetChange: {
             /** @description Missing a tick? Ask for a new snapshot. */
             after_tick: number | null;
+            /** @description Devices whose bookings changed. */
+            device_bookings: components["schemas"]["DeviceBookings"][];
             device_details: components["schemas"]["DeviceDetailColumns"];
             device_states: components["schemas"]["DeviceStateColumns"];
             devices: components["schemas"]["DeviceColumns"];
@@ -574,6 +1111,8 @@ export interface components {
             /** @description Node rows that are gone. */
             removed: number[];
             tick: number;
+            /** @description How long until the next message is to be expected. */
+            tick_seconds: number;
             /** @description Hub time; ages are counted from it. */
             time: number;
             totals: components["schemas"]["Totals"];
@@ -602,6 +1141,19 @@ export interface components {
             tick: number;
             time: number;
             totals: components["schemas"]["Totals"];
+        };
+        /**
+         * FreeSlot
+         * @description A span in which what was asked for is free.
+         */
+        FreeSlot: {
+            devices: components["schemas"]["BookedDevice"][];
+            /** @description UTC, whole seconds. */
+            ends_at: number;
+            /** @description When one of these is booked next; none if not at all. */
+            free_until: number | null;
+            /** @description UTC, whole seconds. */
+            starts_at: number;
         };
         /**
          * GroupHealth
@@ -1125,6 +1677,72 @@ export interface components {
             waiting_nodes: number;
         };
         /**
+         * TimeChoice
+         * @description One way to read a time that can be read in two ways.
+         */
+        TimeChoice: {
+            /** @description UTC, whole seconds. */
+            at: number;
+            /** @description ISO 8601 with its offset; send this instead. */
+            text: string;
+        };
+        /**
+         * TimelineBooking
+         * @description One bar of the timeline, over one or more lines.
+         */
+        TimelineBooking: {
+            /** @description Positions in the timeline's devices. */
+            devices: number[];
+            /** @description UTC, whole seconds. */
+            ends_at: number;
+            group: string | null;
+            holder: string;
+            id: number;
+            is_own: boolean;
+            may_edit: boolean;
+            revision: number;
+            series_id: number | null;
+            /** @description UTC, whole seconds. */
+            starts_at: number;
+            /** @enum {unknown} */
+            state: "active" | "cancelled" | "pending" | "refused";
+            title: string;
+        };
+        /**
+         * TimelineDevice
+         * @description One line of the timeline.
+         */
+        TimelineDevice: {
+            index: number | null;
+            /** @description No node reports it any more, but it is booked. */
+            is_gone: boolean;
+            /** @description Cannot be booked. */
+            is_quiet: boolean;
+            node_id: string;
+            node_name: string;
+            parent_index: number | null;
+            short_name: string | null;
+            uuid: string;
+        };
+        /**
+         * TimelineView
+         * @description Devices × time: every booking that holds a device within a span, once.
+         */
+        TimelineView: {
+            /** @description Pending and active ones, by start. */
+            bookings: components["schemas"]["TimelineBooking"][];
+            /** @description In the order of the page; partitioned GPUs as slices. */
+            devices: components["schemas"]["TimelineDevice"][];
+            /** @description False while the records do not answer: bookings as they were last known. */
+            is_current: boolean;
+            /** @description UTC, whole seconds. */
+            since: number;
+            /** @description The hub's time, UTC epoch seconds. */
+            time: number;
+            /** @description UTC, whole seconds. */
+            until: number;
+        };
+        /**
          * Totals
          * @description The herd in numbers. A partitioned GPU is counted through its slices, not twice.
          */
@@ -1187,6 +1805,14 @@ export interface components {
             /** @description Snapshots sent to viewers too slow for every change. */
             resyncs: number;
         };
+        /**
+         * Weekly
+         * @description The same again every week, at the same time by the clock on the wall; all of them or none.
+         */
+        Weekly: {
+            /** @description How many in all. */
+            times: number;
+        };
     };
     responses: never;
     parameters: never;
@@ -1219,6 +1845,397 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getBookingPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingPolicy"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listBookings: {
+        parameters: {
+            query?: {
+                /** @description Only one's own, and those of groups that one is in. */
+                mine?: boolean;
+                /** @description Only those of this node's devices, by its id. */
+                node?: string | null;
+                /** @description Only those of the device with this UUID. */
+                device?: string | null;
+                /** @description Only those that end after this; UTC epoch seconds. */
+                since?: number | null;
+                /** @description Only those that start before this; UTC epoch seconds. */
+                until?: number | null;
+                /** @description Only those in this state; may be repeated. Default: active and pending. */
+                state?: ("active" | "pending" | "cancelled" | "refused")[] | null;
+                /** @description Only those of this weekly series. */
+                series?: number | null;
+                /** @description Only those with a lower number, for paging. */
+                before?: number | null;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"][];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    createBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BookingRequest"];
+            };
+        };
+        responses: {
+            /** @description A dry run: what would be booked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"][];
+                };
+            };
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"][];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The booking's number. */
+                booking_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    changeBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The booking's number. */
+                booking_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BookingChange"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    approveBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The booking's number. */
+                booking_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancelBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The booking's number. */
+                booking_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Cancellation"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"][];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    copyBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The booking's number. */
+                booking_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CopyRequest"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    extendBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The booking's number. */
+                booking_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Extension"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    refuseBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The booking's number. */
+                booking_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    releaseBooking: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The booking's number. */
+                booking_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookingView"];
                 };
             };
             /** @description Not a success; the body says why. */
@@ -1486,6 +2503,50 @@ export interface operations {
             };
         };
     };
+    findSlots: {
+        parameters: {
+            query?: {
+                /** @description How many devices. */
+                count?: number;
+                /** @description Words that their names must have, such as A100 80GB. */
+                model?: string | null;
+                /** @description Memory that each must have at least. */
+                min_memory_bytes?: number | null;
+                /** @description For how long without a break. */
+                hours?: number;
+                /** @description All on one node. */
+                same_node?: boolean;
+                /** @description Not before this, UTC epoch seconds; by default now. */
+                since?: number | null;
+                /** @description How many slots at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FreeSlot"][];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     stream: {
         parameters: {
             query?: never;
@@ -1502,6 +2563,42 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": components["schemas"]["FleetChange"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getTimeline: {
+        parameters: {
+            query?: {
+                /** @description Begin of the span, UTC epoch seconds; by default a day ago. */
+                since?: number | null;
+                /** @description End of the span, UTC epoch seconds; by default 8 days later. 400 days at most. */
+                until?: number | null;
+                /** @description Only devices of the node with this id; may be repeated. */
+                node?: string[] | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelineView"];
                 };
             };
             /** @description Not a success; the body says why. */

@@ -1,0 +1,48 @@
+"""GET /api/v1/timeline: devices × time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Request, get
+from litestar.params import QueryParameter
+
+from gpuherd.api.access import Access, needs, viewer_of
+from gpuherd.api.services import Services
+from gpuherd.bookings.views import TimelineView
+from gpuherd.model.bookings import EpochSeconds
+
+__all__ = ["handlers"]
+
+
+def handlers(services: Services) -> list[Any]:
+    """Make the handlers of this resource."""
+
+    @get(
+        "/timeline", operation_id="getTimeline", opt=needs(Access.LOOK), summary="Bookings, device by device"
+    )
+    async def get_timeline(
+        request: Request[Any, Any, Any],
+        since: Annotated[
+            EpochSeconds | None,
+            QueryParameter(description="Begin of the span, UTC epoch seconds; by default a day ago."),
+        ] = None,
+        until: Annotated[
+            EpochSeconds | None,
+            QueryParameter(
+                description="End of the span, UTC epoch seconds; by default 8 days later. 400 days at most."
+            ),
+        ] = None,
+        nodes: Annotated[
+            list[str] | None,
+            QueryParameter(
+                name="node", description="Only devices of the node with this id; may be repeated."
+            ),
+        ] = None,
+    ) -> TimelineView:
+        """Every device, and every active or pending booking that holds one of them within a span."""
+        return await services.bookings.timeline(
+            viewer_of(request), since, until, None if nodes is None else frozenset(nodes)
+        )
+
+    return [get_timeline]
