@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import Engine, create_engine, text
+
+from gpuherd.records.database import open_records
 
 
 def _postgres_programs() -> Path | None:
@@ -79,3 +81,11 @@ def records_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
         with server.connect() as connection:
             connection.execute(text("DROP DATABASE records WITH (FORCE)"))
         server.dispose()
+
+
+@pytest.fixture
+def engine(records_location: Path | str) -> Iterator[Engine]:
+    """Records that are open and empty."""
+    engine = open_records(records_location)
+    yield engine
+    engine.dispose()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,13 +14,6 @@ from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.records.database import open_records
 from gpuherd.records.nodes import NodeRecord, NodeRecords
 from gpuherd.records.tables import metadata
-
-
-@pytest.fixture
-def engine(records_location: Path | str) -> Iterator[Engine]:
-    engine = open_records(records_location)
-    yield engine
-    engine.dispose()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from gpuherd.model.errors import Misconfigured
+from gpuherd.records.transactions import READS_ONLY
 
 __all__ = ["open_records", "records_file"]
 
@@ -34,12 +35,19 @@ def _configure_sqlite(connection: Any, _: Any) -> None:
 
 
 def _begin_sqlite(connection: Any) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    # A writer is one from its first statement on: one that becomes it half-way could only give up.
+    reads_only = connection.get_execution_options().get(READS_ONLY, False)
+    connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, connect_args={"timeout": _LOCK_WAIT_SECONDS})
+        engine = create_engine(
+            url,
+            pool_timeout=_LOCK_WAIT_SECONDS,
+            hide_parameters=True,
+            connect_args={"timeout": _LOCK_WAIT_SECONDS},
+        )
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -47,6 +55,7 @@ def _engine(url: URL) -> Engine:
         url,
         pool_pre_ping=True,
         pool_timeout=_LOCK_WAIT_SECONDS,
+        hide_parameters=True,  # digests shall not get into logs by way of an error's text
         # A frozen server must fail a request, not hold it for ever.
         connect_args={"connect_timeout": 10, "options": "-c statement_timeout=10000"},
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy import Engine, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
-from gpuherd.model.errors import Failed, Refused
+from gpuherd.model.errors import Refused
 from gpuherd.records.tables import join_tokens, node_credentials, node_revision, nodes
+from gpuherd.records.transactions import count_change, reading, revision_of, writing
 
 __all__ = ["EnrolledNodes", "NodeRecord", "NodeRecords"]
 
@@ -29,15 +30,6 @@ class EnrolledNodes(Struct, frozen=True, kw_only=True):
     """Digest to node id."""
 
 
-def _count_change(connection: Connection) -> None:
-    connection.execute(update(node_revision).values(number=node_revision.c.number + 1))
-
-
-def _failed(error: SQLAlchemyError) -> Failed:
-    reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-    return Failed(f"the records cannot be read or written: {reason}")
-
-
 class NodeRecords:
     """The nodes' records. Database trouble is ``Failed``; a broken rule is ``Refused``."""
 
@@ -50,55 +42,42 @@ class NodeRecords:
 
     def revision(self) -> int:
         """Count of changes so far; cheap enough to ask every second."""
-        try:
-            with self._engine.connect() as connection:
-                return int(connection.execute(select(node_revision.c.number)).scalar_one())
-        except SQLAlchemyError as error:
-            raise _failed(error) from error
+        return revision_of(self._engine, node_revision)
 
     def load(self) -> EnrolledNodes:
         """Read every node and credential."""
-        try:
-            with self._engine.begin() as connection:
-                return EnrolledNodes(
-                    revision=connection.execute(select(node_revision.c.number)).scalar_one(),
-                    nodes=tuple(
-                        NodeRecord(id=row.id, name=row.name, enrolled_at=row.enrolled_at)
-                        for row in connection.execute(select(nodes).order_by(nodes.c.id))
-                    ),
-                    credentials={
-                        row.digest: row.node_id
-                        for row in connection.execute(
-                            select(node_credentials.c.digest, node_credentials.c.node_id)
-                        )
-                    },
-                )
-        except SQLAlchemyError as error:
-            raise _failed(error) from error
+        with reading(self._engine) as connection:
+            return EnrolledNodes(
+                revision=connection.execute(select(node_revision.c.number)).scalar_one(),
+                nodes=tuple(
+                    NodeRecord(id=row.id, name=row.name, enrolled_at=row.enrolled_at)
+                    for row in connection.execute(select(nodes).order_by(nodes.c.id))
+                ),
+                credentials={
+                    row.digest: row.node_id
+                    for row in connection.execute(
+                        select(node_credentials.c.digest, node_credentials.c.node_id)
+                    )
+                },
+            )
 
     def node_of(self, credential: str) -> str | None:
         """Give the node that a credential's digest belongs to."""
-        try:
-            with self._engine.connect() as connection:
-                found = connection.execute(
-                    select(node_credentials.c.node_id).where(node_credentials.c.digest == credential)
-                ).scalar_one_or_none()
-                return None if found is None else str(found)
-        except SQLAlchemyError as error:
-            raise _failed(error) from error
+        with reading(self._engine) as connection:
+            found = connection.execute(
+                select(node_credentials.c.node_id).where(node_credentials.c.digest == credential)
+            ).scalar_one_or_none()
+            return None if found is None else str(found)
 
     def add_token(self, *, digest: str, now: float, expires_at: float, uses: int) -> None:
         """Keep a join token; forget those that have expired."""
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(delete(join_tokens).where(join_tokens.c.expires_at <= now))
-                connection.execute(
-                    insert(join_tokens).values(
-                        digest=digest, created_at=now, expires_at=expires_at, uses_left=uses
-                    )
+        with writing(self._engine) as connection:
+            connection.execute(delete(join_tokens).where(join_tokens.c.expires_at <= now))
+            connection.execute(
+                insert(join_tokens).values(
+                    digest=digest, created_at=now, expires_at=expires_at, uses_left=uses
                 )
-        except SQLAlchemyError as error:
-            raise _failed(error) from error
+            )
 
     def enrol(
         self, *, node_id: str, name: str, credential: str, now: float, token: str | None = None
@@ -108,64 +87,56 @@ class NodeRecords:
         All or nothing. ``Refused`` ``token_invalid`` if the token is unknown, spent or expired; ``name_taken`` if
         there is a node with this id.
         """
-        try:
-            with self._engine.begin() as connection:
-                if token is not None:
-                    spent = connection.execute(
-                        update(join_tokens)
-                        .where(
-                            join_tokens.c.digest == token,
-                            join_tokens.c.uses_left > 0,
-                            join_tokens.c.expires_at > now,
-                        )
-                        .values(uses_left=join_tokens.c.uses_left - 1)
+        with writing(self._engine) as connection:
+            if token is not None:
+                spent = connection.execute(
+                    update(join_tokens)
+                    .where(
+                        join_tokens.c.digest == token,
+                        join_tokens.c.uses_left > 0,
+                        join_tokens.c.expires_at > now,
                     )
-                    if spent.rowcount != 1:
-                        raise Refused(
-                            "token_invalid",
-                            "the join token is unknown, spent or expired; make a new one on the hub with "
-                            "`gpuherd hub token create`",
-                        )
-                connection.execute(insert(nodes).values(id=node_id, name=name, enrolled_at=now))
-                connection.execute(
-                    insert(node_credentials).values(digest=credential, node_id=node_id, created_at=now)
+                    .values(uses_left=join_tokens.c.uses_left - 1)
                 )
-                _count_change(connection)
-        except IntegrityError as error:
-            raise Refused(
-                "name_taken",
-                f"there is already a node {node_id}; choose another name with --name, or if it is this machine, "
-                f"forget the old one on the hub with `gpuherd hub node remove {node_id}`",
-            ) from error
-        except SQLAlchemyError as error:
-            raise _failed(error) from error
+                if spent.rowcount != 1:
+                    raise Refused(
+                        "token_invalid",
+                        "the join token is unknown, spent or expired; make a new one on the hub with "
+                        "`gpuherd hub token create`",
+                    )
+            try:
+                connection.execute(insert(nodes).values(id=node_id, name=name, enrolled_at=now))
+            except IntegrityError:
+                raise Refused(
+                    "name_taken",
+                    f"there is already a node {node_id}; choose another name with --name, or if it is this "
+                    f"machine, forget the old one on the hub with `gpuherd hub node remove {node_id}`",
+                ) from None
+            connection.execute(
+                insert(node_credentials).values(digest=credential, node_id=node_id, created_at=now)
+            )
+            count_change(connection, node_revision)
 
     def replace_credential(self, *, node_id: str, credential: str, now: float) -> bool:
         """Give a node a new credential and void its old ones; false if there is no such node."""
-        try:
-            with self._engine.begin() as connection:
-                if not connection.execute(
-                    select(func.count()).select_from(nodes).where(nodes.c.id == node_id)
-                ).scalar_one():
-                    return False
-                connection.execute(delete(node_credentials).where(node_credentials.c.node_id == node_id))
-                connection.execute(
-                    insert(node_credentials).values(digest=credential, node_id=node_id, created_at=now)
-                )
-                _count_change(connection)
-                return True
-        except SQLAlchemyError as error:
-            raise _failed(error) from error
+        with writing(self._engine) as connection:
+            if not connection.execute(
+                select(func.count()).select_from(nodes).where(nodes.c.id == node_id)
+            ).scalar_one():
+                return False
+            connection.execute(delete(node_credentials).where(node_credentials.c.node_id == node_id))
+            connection.execute(
+                insert(node_credentials).values(digest=credential, node_id=node_id, created_at=now)
+            )
+            count_change(connection, node_revision)
+            return True
 
     def remove(self, node_id: str) -> bool:
         """Forget a node and its credentials; false if there is no such node."""
-        try:
-            with self._engine.begin() as connection:
-                # Named although the database cascades: a credential must not outlive its node on any backend.
-                connection.execute(delete(node_credentials).where(node_credentials.c.node_id == node_id))
-                removed = connection.execute(delete(nodes).where(nodes.c.id == node_id)).rowcount == 1
-                if removed:
-                    _count_change(connection)
-                return removed
-        except SQLAlchemyError as error:
-            raise _failed(error) from error
+        with writing(self._engine) as connection:
+            # Named although the database cascades: a credential must not outlive its node on any backend.
+            connection.execute(delete(node_credentials).where(node_credentials.c.node_id == node_id))
+            removed = connection.execute(delete(nodes).where(nodes.c.id == node_id)).rowcount == 1
+            if removed:
+                count_change(connection, node_revision)
+            return removed

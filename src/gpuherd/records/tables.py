@@ -1,18 +1,74 @@
-"""The tables as they are now. Migrations lead here; a test compares the two."""
+"""The tables as they are now. Migrations lead here; a test compares the two.
+
+What only one of the databases can say (the exclusion of overlaps, the triggers) stands in the migration alone.
+Times are UTC epoch seconds.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Double, ForeignKey, Integer, MetaData, String, Table
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
-__all__ = ["join_tokens", "metadata", "node_credentials", "node_revision", "nodes"]
+__all__ = [
+    "accounts",
+    "api_tokens",
+    "audit",
+    "audit_retention",
+    "booking_devices",
+    "booking_revision",
+    "bookings",
+    "feeds",
+    "join_tokens",
+    "linux_names",
+    "login_sessions",
+    "memberships",
+    "metadata",
+    "node_credentials",
+    "node_revision",
+    "nodes",
+    "people_revision",
+    "secrets",
+    "setup_codes",
+]
 
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
         "fk": "fk_%(table_name)s_%(column_0_name)s",
         "ix": "ix_%(column_0_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
     }
 )
+
+DIGEST = String(64)
+"""SHA-256 in hex. The secret itself is nowhere."""
+ACCOUNT_ID = String(32)
+IDENTIFIER = String(96)
+COUNTED = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite counts only its own INTEGER by itself; that is of 64 bits, too."""
+
+
+def _account_id() -> Column[str]:
+    return Column(
+        "account_id", ACCOUNT_ID, ForeignKey("accounts.id", ondelete="CASCADE"), nullable=False, index=True
+    )
+
 
 nodes = Table(
     "nodes",
@@ -21,26 +77,24 @@ nodes = Table(
     Column("name", String(128), nullable=False),
     Column("enrolled_at", Double, nullable=False),
 )
-"""Every enrolled node; times are UTC epoch seconds."""
+"""Every enrolled node."""
 
 node_credentials = Table(
     "node_credentials",
     metadata,
-    Column("digest", String(64), primary_key=True),
+    Column("digest", DIGEST, primary_key=True),
     Column("node_id", String(64), ForeignKey("nodes.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_at", Double, nullable=False),
 )
-"""SHA-256 of each node's secret, in hex. The secret itself is nowhere."""
 
 join_tokens = Table(
     "join_tokens",
     metadata,
-    Column("digest", String(64), primary_key=True),
+    Column("digest", DIGEST, primary_key=True),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
     Column("uses_left", Integer, nullable=False),
 )
-"""SHA-256 of each join token, in hex."""
 
 node_revision = Table(
     "node_revision",
@@ -49,3 +103,194 @@ node_revision = Table(
     Column("number", Integer, nullable=False),
 )
 """One row, counted up with every change of nodes or credentials, so that a running hub sees changes cheaply."""
+
+people_revision = Table(
+    "people_revision",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, nullable=False),
+)
+"""As ``node_revision``: counted up when what someone may do changes, or a key is ended."""
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", ACCOUNT_ID, primary_key=True),
+    Column("name", String(128), nullable=False),
+    Column("name_key", String(512), nullable=False),
+    Column("display_name", String(128), nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("source", String(16), nullable=False),
+    Column("subject", String(512)),
+    Column("password_hash", String(512)),
+    Column("is_disabled", Boolean(create_constraint=False), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("last_login_at", Double),
+    UniqueConstraint("name_key"),
+    UniqueConstraint("source", "subject"),
+)
+"""``name_key`` is the name as it is compared; ``subject`` is who it is to the one that vouches for it."""
+
+memberships = Table(
+    "memberships",
+    metadata,
+    Column("account_id", ACCOUNT_ID, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True),
+    Column("group_name", String(128), primary_key=True),
+)
+"""A group is there as long as it has a member."""
+
+linux_names = Table(
+    "linux_names",
+    metadata,
+    Column("linux_name", String(128), primary_key=True),
+    _account_id(),
+)
+"""Users on the nodes that are a person of another name here."""
+
+login_sessions = Table(
+    "login_sessions",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("digest", DIGEST, nullable=False),
+    _account_id(),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("peer", String(128), nullable=False),
+    Column("agent", String(512), nullable=False),
+    UniqueConstraint("digest"),
+)
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("digest", DIGEST, nullable=False),
+    _account_id(),
+    Column("title", String(128), nullable=False),
+    Column("scopes", String(64), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("seen_at", Double),
+    UniqueConstraint("digest"),
+)
+"""``scopes`` are parted by spaces."""
+
+feeds = Table(
+    "feeds",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("digest", DIGEST, nullable=False),
+    _account_id(),
+    Column("kind", String(16), nullable=False),
+    Column("node_id", IDENTIFIER),
+    Column("uuid", IDENTIFIER),
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("digest"),
+)
+"""Calendars that are read by a secret address: of an account, or of a device."""
+
+setup_codes = Table(
+    "setup_codes",
+    metadata,
+    Column("digest", DIGEST, primary_key=True),
+    Column("expires_at", Double, nullable=False),
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", LargeBinary(64), nullable=False),
+)
+"""Random keys of this hub, such as the one that pseudonyms are made with."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", COUNTED, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("account_id", ACCOUNT_ID),
+    Column("label", String(128)),
+    Column("peer", String(128)),
+    Column("action", String(64), nullable=False),
+    Column("subject", String(256), nullable=False),
+    Column("detail", Text, nullable=False),
+    Index("ix_audit_at", "at"),
+    Index("ix_audit_account_id", "account_id", "id"),
+    Index("ix_audit_action", "action", "id"),
+    sqlite_autoincrement=True,
+)
+"""Who did what. ``label`` only where no account did it: an account's name is looked up, so that erasing the account
+erases it here, too. Triggers refuse every change but pruning, and forgetting where an erased account came from."""
+
+audit_retention = Table(
+    "audit_retention",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("keep_from", Double, nullable=False),
+)
+"""One row. Entries older than ``keep_from`` may be deleted; a trigger keeps it at least a day in the past."""
+
+booking_revision = Table(
+    "booking_revision",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, nullable=False),
+)
+"""As ``node_revision``. Counting it up comes first in every change of bookings and so puts these in a row: revisions
+appear in their order, and what was checked still holds when it is written."""
+
+bookings = Table(
+    "bookings",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("owner_id", ACCOUNT_ID, ForeignKey("accounts.id", ondelete="SET NULL")),
+    Column("owner_name", String(128), nullable=False),
+    Column("group_name", String(128)),
+    Column("starts_at", BigInteger, nullable=False),
+    Column("ends_at", BigInteger, nullable=False),
+    Column("zone", String(64), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("holds", Boolean(create_constraint=False), nullable=False),
+    Column("series_id", Integer),
+    Column("released_from", BigInteger),
+    Column("origin", String(16), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("revision", Integer, nullable=False),
+    CheckConstraint("0 <= starts_at AND starts_at < ends_at AND ends_at <= 253402300799", name="times"),
+    CheckConstraint("state IN ('active', 'pending', 'cancelled', 'refused')", name="state"),
+    CheckConstraint("holds = (state IN ('active', 'pending'))", name="holds"),
+    UniqueConstraint("id", "starts_at", "ends_at", "holds", name="uq_bookings_held"),
+    Index("ix_bookings_ends_at", "ends_at", "starts_at"),
+    Index("ix_bookings_owner_id", "owner_id", "ends_at"),
+    Index("ix_bookings_group_name", "group_name", "ends_at"),
+    Index("ix_bookings_revision", "revision"),
+    Index("ix_bookings_series_id", "series_id"),
+    sqlite_autoincrement=True,
+)
+"""``holds``: its devices cannot be had by others."""
+
+booking_devices = Table(
+    "booking_devices",
+    metadata,
+    Column("booking_id", Integer, primary_key=True),
+    Column("node_id", IDENTIFIER, primary_key=True),
+    Column("uuid", IDENTIFIER, primary_key=True),
+    Column("starts_at", BigInteger, nullable=False),
+    Column("ends_at", BigInteger, nullable=False),
+    Column("holds", Boolean(create_constraint=False), nullable=False),
+    ForeignKeyConstraint(
+        ["booking_id", "starts_at", "ends_at", "holds"],
+        ["bookings.id", "bookings.starts_at", "bookings.ends_at", "bookings.holds"],
+        name="fk_booking_devices_booking_id",
+        onupdate="CASCADE",
+        ondelete="CASCADE",
+    ),
+    Index("ix_booking_devices_device", "node_id", "uuid", "ends_at"),
+)
+"""Times and ``holds`` are the booking's, kept equal by the foreign key, so that the database itself can compare those
+of one device: an exclusion constraint in PostgreSQL, triggers in SQLite."""

@@ -1,0 +1,141 @@
+"""The audit log: who did what, when and from where. It only grows, and loses what is old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, or_, select, update
+
+from gpuherd.model.people import Actor, AuditEntry
+from gpuherd.model.text import clean
+from gpuherd.records.tables import accounts, audit, audit_retention
+from gpuherd.records.transactions import is_storable, reading, writing
+
+__all__ = ["ERASED", "AuditRecords", "Deed", "write_audit"]
+
+ERASED = "erased user"
+"""What is shown instead of the name of someone who has been erased."""
+DETAIL_LENGTH = 1024
+
+
+class Deed(Struct, frozen=True):
+    """Something that was done, on its way into the log."""
+
+    action: str
+    subject: str
+    detail: str
+    by: Actor
+    at: float
+
+
+def write_audit(connection: Connection, deeds: Iterable[Deed]) -> None:
+    """Log what is done in the same transaction: either both happen or neither."""
+    rows = [
+        {
+            "at": deed.at,
+            "account_id": deed.by.account_id,
+            "label": clean(deed.by.label) if deed.by.account_id is None else None,
+            "peer": None if deed.by.peer is None else clean(deed.by.peer),
+            "action": deed.action,
+            "subject": clean(deed.subject, 256),
+            "detail": clean(deed.detail, DETAIL_LENGTH),
+        }
+        for deed in deeds
+    ]
+    if rows:
+        connection.execute(insert(audit), rows)
+
+
+def _holding(text: str) -> ColumnElement[bool]:
+    """Find a text anywhere in an entry, also in the names of those whose ids stand there."""
+    named = select(accounts.c.id).where(
+        or_(
+            accounts.c.name.icontains(text, autoescape=True),
+            accounts.c.display_name.icontains(text, autoescape=True),
+        )
+    )
+    return or_(
+        *(
+            column.icontains(text, autoescape=True)
+            for column in (audit.c.action, audit.c.subject, audit.c.detail, audit.c.label, audit.c.peer)
+        ),
+        audit.c.account_id.in_(named),
+        audit.c.subject.in_(named),
+    )
+
+
+class AuditRecords:
+    """The log. Blocking; database trouble is ``Failed``."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def append(self, deeds: Iterable[Deed]) -> None:
+        """Log what leaves no other trace in the records, such as a login that failed."""
+        with writing(self._engine) as connection:
+            write_audit(connection, deeds)
+
+    def search(
+        self,
+        *,
+        text: str | None = None,
+        action: str | None = None,
+        account_id: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        before_id: int | None = None,
+        limit: int = 100,
+    ) -> tuple[AuditEntry, ...]:
+        """Give the newest entries that match everything asked for; ``before_id`` pages back.
+
+        ``action`` may be the part before the dot (``booking``); ``account_id`` finds both what someone did and what
+        was done to them; ``until`` is not included.
+        """
+        if not all(is_storable(asked) for asked in (text, action, account_id) if asked is not None):
+            return ()
+        query = (
+            select(audit, accounts.c.name)
+            .join(accounts, accounts.c.id == audit.c.account_id, isouter=True)
+            .order_by(audit.c.id.desc())
+            .limit(limit)
+        )
+        if text:
+            query = query.where(_holding(text))
+        if action is not None:
+            query = query.where(
+                or_(audit.c.action == action, audit.c.action.startswith(f"{action}.", autoescape=True))
+            )
+        if account_id is not None:
+            query = query.where(or_(audit.c.account_id == account_id, audit.c.subject == account_id))
+        if since is not None:
+            query = query.where(audit.c.at >= since)
+        if until is not None:
+            query = query.where(audit.c.at < until)
+        if before_id is not None:
+            query = query.where(audit.c.id < before_id)
+        with reading(self._engine) as connection:
+            return tuple(
+                AuditEntry(
+                    id=row.id,
+                    at=row.at,
+                    account_id=row.account_id,
+                    who=row.label if row.account_id is None else row.name or ERASED,
+                    peer=row.peer,
+                    action=row.action,
+                    subject=row.subject,
+                    detail=row.detail,
+                )
+                for row in connection.execute(query)
+            )
+
+    def prune(self, before: float) -> int:
+        """Delete entries older than ``before`` and give their number.
+
+        The database refuses (``Failed``) to forget what is less than a day old.
+        """
+        with writing(self._engine) as connection:
+            connection.execute(
+                update(audit_retention).where(audit_retention.c.keep_from < before).values(keep_from=before)
+            )
+            return connection.execute(delete(audit).where(audit.c.at < before)).rowcount

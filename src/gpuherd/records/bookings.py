@@ -1,0 +1,455 @@
+"""Bookings: the verbs on them. Blocking; one transaction each, with its lines in the audit log.
+
+Every verb that writes begins by counting up the revision, so those of several hubs come one after the other: what a
+verb has checked still holds when it writes. Should that ever fail, the database itself refuses overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import UNSET, UnsetType, structs
+from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, insert, or_, select, tuple_, update
+from sqlalchemy.exc import IntegrityError
+
+from gpuherd.model.bookings import Booking, BookingState, DeviceRef
+from gpuherd.model.errors import Refused
+from gpuherd.model.people import Actor
+from gpuherd.records.audit import Deed, write_audit
+from gpuherd.records.booking_limits import BookedSpan, Limits, Usage, check_limits, usage_of
+from gpuherd.records.booking_rows import (
+    HOLDING,
+    BookingDraft,
+    Conflict,
+    booking_row,
+    describe,
+    describe_change,
+    device_rows,
+    read_bookings,
+)
+from gpuherd.records.tables import booking_devices, booking_revision, bookings
+from gpuherd.records.transactions import count_change, is_storable, lock, reading, revision_of, writing
+
+__all__ = ["BookingDraft", "BookingRecords", "Conflict", "Limits", "Usage"]
+
+CONFLICTS_SHOWN = 100
+"""Bookings in the way that are told; more would only be scrolled past."""
+
+
+def _during(starts_at: int, ends_at: int) -> ColumnElement[bool]:
+    return and_(booking_devices.c.starts_at < ends_at, booking_devices.c.ends_at > starts_at)
+
+
+def _of_devices(devices: Collection[DeviceRef]) -> ColumnElement[bool]:
+    return tuple_(booking_devices.c.node_id, booking_devices.c.uuid).in_(
+        [(device.node_id, device.uuid) for device in devices]
+    )
+
+
+def _in_the_way(
+    connection: Connection, devices: Sequence[DeviceRef], starts_at: int, ends_at: int, but: int = 0
+) -> None:
+    """Raise ``Conflict`` if someone holds one of these devices then; the booking ``but`` does not count."""
+    found = connection.execute(
+        select(booking_devices.c.booking_id, booking_devices.c.node_id, booking_devices.c.uuid)
+        .where(
+            _of_devices(devices),
+            booking_devices.c.holds,
+            _during(starts_at, ends_at),
+            booking_devices.c.booking_id != but,
+        )
+        .order_by(booking_devices.c.starts_at, booking_devices.c.booking_id)
+    ).all()
+    if found:
+        ids = list(dict.fromkeys(row.booking_id for row in found))[:CONFLICTS_SHOWN]
+        raise Conflict(
+            read_bookings(connection, bookings.c.id.in_(ids)),
+            tuple(sorted({DeviceRef(row.node_id, row.uuid) for row in found})),
+        )
+
+
+def _check_draft(draft: BookingDraft) -> None:
+    if not draft.devices:
+        raise Refused("no_devices", "a booking needs at least one device")
+    if draft.ends_at <= draft.starts_at:
+        raise Refused("reversed", "a booking must end after it starts")
+
+
+def _apart(drafts: Sequence[BookingDraft]) -> None:
+    """Refuse drafts that stand in each other's way."""
+    until: dict[DeviceRef, int] = {}
+    for draft in sorted(drafts, key=lambda draft: draft.starts_at):
+        if clashing := [device for device in draft.devices if until.get(device, 0) > draft.starts_at]:
+            raise Conflict((), tuple(sorted(set(clashing))))
+        until.update(dict.fromkeys(draft.devices, draft.ends_at))
+
+
+def _made(draft: BookingDraft, *, series_id: int | None, now: float, revision: int) -> Booking:
+    """Make a booking of a draft; its id comes from the database."""
+    return Booking(
+        id=0,
+        title=draft.title,
+        comment=draft.comment,
+        owner_id=draft.owner_id,
+        owner_name=draft.owner_name,
+        group=draft.group,
+        devices=tuple(sorted(set(draft.devices))),
+        starts_at=draft.starts_at,
+        ends_at=draft.ends_at,
+        zone=draft.zone,
+        state=draft.state,
+        series_id=series_id,
+        origin=draft.origin,
+        created_at=now,
+        changed_at=now,
+        revision=revision,
+    )
+
+
+def _check_change(before: Booking, after: Booking, now: float) -> None:
+    if not after.devices:
+        raise Refused("no_devices", "a booking needs at least one device")
+    if after.ends_at <= after.starts_at:
+        raise Refused("reversed", "a booking must end after it starts")
+    if before.ends_at <= now:
+        raise Refused("past", "this booking is over; make a new one")
+    if before.starts_at <= now and after.starts_at != before.starts_at:
+        raise Refused("past", "this booking has begun; its start cannot be changed")
+
+
+def _one(connection: Connection, booking_id: int) -> Booking:
+    found = read_bookings(connection, bookings.c.id == booking_id) if _is_id(booking_id) else ()
+    if not found:
+        raise Refused("unknown_booking", "there is no such booking")
+    return found[0]
+
+
+def _is_id(number: int) -> bool:
+    return 0 < number < 2**31
+
+
+def _ahead(connection: Connection, owner_id: str, now: int, but: int = 0) -> list[BookedSpan]:
+    """Give the times and device counts of what someone holds from now on."""
+    return [
+        BookedSpan(row.starts_at, row.ends_at)
+        for row in connection.execute(
+            select(bookings.c.starts_at, bookings.c.ends_at)
+            .join(booking_devices, booking_devices.c.booking_id == bookings.c.id)
+            .where(
+                bookings.c.owner_id == owner_id,
+                bookings.c.holds,
+                bookings.c.ends_at > now,
+                bookings.c.id != but,
+            )
+        )
+    ]
+
+
+def _spans(devices: Collection[DeviceRef], starts_at: int, ends_at: int) -> list[BookedSpan]:
+    return [BookedSpan(starts_at, ends_at)] * len(devices)
+
+
+class BookingRecords:
+    """The bookings' records. Database trouble is ``Failed``; a broken rule is ``Refused``."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def revision(self) -> int:
+        """Count of changes so far; cheap enough to ask every second."""
+        return revision_of(self._engine, booking_revision)
+
+    def create(
+        self,
+        drafts: Sequence[BookingDraft],
+        *,
+        now: float,
+        by: Actor,
+        limits: Limits | None = None,
+    ) -> tuple[Booking, ...]:
+        """Make all these bookings or none; several are a series.
+
+        ``Conflict`` if a device is held by someone at one of the times; ``Refused`` ``too_many_devices`` or
+        ``too_many_gpu_hours`` beyond the limits, which hold for each owner; ``no_devices``, ``reversed``,
+        ``unknown_account``.
+        """
+        for draft in drafts:
+            _check_draft(draft)
+        _apart(drafts)
+        with self._writing() as connection:
+            revision = count_change(connection, booking_revision)
+            for draft in drafts:
+                if draft.state in HOLDING:
+                    _in_the_way(connection, draft.devices, draft.starts_at, draft.ends_at)
+            if limits is not None:
+                self._check_limits(connection, drafts, limits, int(now))
+            made: list[Booking] = []
+            for draft in drafts:
+                booking = _made(draft, series_id=made[0].id if made else None, now=now, revision=revision)
+                number = connection.execute(
+                    insert(bookings).values(**booking_row(booking)).returning(bookings.c.id)
+                ).scalar_one()
+                made.append(structs.replace(booking, id=number))
+            if len(made) > 1:
+                made[0] = structs.replace(made[0], series_id=made[0].id)
+                connection.execute(
+                    update(bookings).where(bookings.c.id == made[0].id).values(series_id=made[0].id)
+                )
+            connection.execute(
+                insert(booking_devices),
+                [row for booking in made for row in device_rows(booking, booking.devices)],
+            )
+            write_audit(
+                connection,
+                [Deed("booking.create", str(booking.id), describe(booking), by, now) for booking in made],
+            )
+            return tuple(made)
+
+    def _check_limits(
+        self, connection: Connection, drafts: Sequence[BookingDraft], limits: Limits, now: int
+    ) -> None:
+        for owner_id in {draft.owner_id for draft in drafts if draft.owner_id is not None}:
+            wanted = [
+                span
+                for draft in drafts
+                if draft.owner_id == owner_id and draft.state in HOLDING
+                for span in _spans(draft.devices, draft.starts_at, draft.ends_at)
+            ]
+            check_limits(limits, _ahead(connection, owner_id, now), wanted, now=now)
+
+    def change(
+        self,
+        id: int,  # noqa: A002 - what it is called everywhere
+        *,
+        revision: int | None,
+        now: float,
+        by: Actor,
+        title: str | UnsetType = UNSET,
+        comment: str | UnsetType = UNSET,
+        group: str | UnsetType | None = UNSET,
+        owner_name: str | UnsetType = UNSET,
+        devices: Collection[DeviceRef] | UnsetType = UNSET,
+        starts_at: int | UnsetType = UNSET,
+        ends_at: int | UnsetType = UNSET,
+        state: BookingState | UnsetType = UNSET,
+        released_from: int | UnsetType | None = UNSET,
+        limits: Limits | None = None,
+        action: str = "booking.change",
+    ) -> Booking:
+        """Change what is given, as one; ``action`` is what the audit log calls it.
+
+        ``revision`` is that of the booking the change was thought out for, or none to change it whatever it is now:
+        ``Refused`` ``changed_meanwhile`` if it is another. Otherwise ``unknown_booking``, ``past`` (it has ended, or
+        has begun and its start shall change), ``Conflict``, and as ``create``. A limit that was exceeded before
+        forbids only to exceed it further.
+        """
+        given: dict[str, Any] = {
+            name: value
+            for name, value in (
+                ("title", title),
+                ("comment", comment),
+                ("group", group),
+                ("owner_name", owner_name),
+                ("devices", devices if devices is UNSET else tuple(sorted(set(devices)))),
+                ("starts_at", starts_at),
+                ("ends_at", ends_at),
+                ("state", state),
+                ("released_from", released_from),
+            )
+            if value is not UNSET
+        }
+        with self._writing() as connection:
+            lock(connection, booking_revision)
+            before = _one(connection, id)
+            if revision is not None and revision != before.revision:
+                raise Refused(
+                    "changed_meanwhile", "someone has changed this booking meanwhile; look at it again"
+                )
+            after = structs.replace(before, **given)
+            if after == before:
+                return before
+            _check_change(before, after, now)
+            number = count_change(connection, booking_revision)
+            after = structs.replace(after, changed_at=now, revision=number)
+            if after.state in HOLDING:
+                _in_the_way(connection, after.devices, after.starts_at, after.ends_at, but=id)
+                if limits is not None and after.owner_id is not None:
+                    check_limits(
+                        limits,
+                        _ahead(connection, after.owner_id, int(now), but=id),
+                        _spans(after.devices, after.starts_at, after.ends_at),
+                        replaced=_spans(before.devices, before.starts_at, before.ends_at)
+                        if before.state in HOLDING
+                        else [],
+                        now=int(now),
+                    )
+            self._write_change(connection, before, after)
+            write_audit(connection, [Deed(action, str(id), describe_change(before, after), by, now)])
+            return after
+
+    def _write_change(self, connection: Connection, before: Booking, after: Booking) -> None:
+        # Devices that go are taken away first and those that come are added last: neither is ever seen at times that
+        # are not its own.
+        gone = set(before.devices) - set(after.devices)
+        come = set(after.devices) - set(before.devices)
+        if gone:
+            connection.execute(
+                delete(booking_devices).where(booking_devices.c.booking_id == before.id, _of_devices(gone))
+            )
+        connection.execute(update(bookings).where(bookings.c.id == before.id).values(**booking_row(after)))
+        if come:
+            connection.execute(insert(booking_devices), device_rows(after, tuple(sorted(come))))
+
+    def cancel_series(self, series_id: int, *, now: float, by: Actor) -> tuple[Booking, ...]:
+        """Cancel those of a series that have not begun, and give them; what has begun is left alone."""
+        return self._close(
+            and_(bookings.c.series_id == series_id, bookings.c.holds, bookings.c.starts_at > int(now)),
+            "cancelled",
+            "booking.cancel",
+            now=now,
+            by=by,
+        )
+
+    def close_pending(self, *, now: float, by: Actor) -> tuple[Booking, ...]:
+        """Refuse the requests whose start has passed without an answer, and give them."""
+        return self._close(
+            and_(bookings.c.state == "pending", bookings.c.starts_at <= int(now)),
+            "refused",
+            "booking.refuse",
+            now=now,
+            by=by,
+        )
+
+    def _close(
+        self, condition: ColumnElement[bool], state: BookingState, action: str, *, now: float, by: Actor
+    ) -> tuple[Booking, ...]:
+        with self._writing() as connection:
+            lock(connection, booking_revision)
+            found = read_bookings(connection, condition)
+            if not found:
+                return ()
+            revision = count_change(connection, booking_revision)
+            connection.execute(
+                update(bookings)
+                .where(bookings.c.id.in_([booking.id for booking in found]))
+                .values(state=state, holds=False, changed_at=now, revision=revision)
+            )
+            closed = [
+                structs.replace(booking, state=state, changed_at=now, revision=revision) for booking in found
+            ]
+            write_audit(
+                connection,
+                [
+                    Deed(action, str(new.id), describe_change(old, new), by, now)
+                    for old, new in zip(found, closed, strict=True)
+                ],
+            )
+            return tuple(closed)
+
+    def get(self, id: int) -> Booking | None:  # noqa: A002
+        """Give one booking."""
+        found = self._read(bookings.c.id == id) if _is_id(id) else ()
+        return found[0] if found else None
+
+    def changed_after(self, revision: int) -> tuple[Booking, ...]:
+        """Give every booking, of any state, that has changed since then: all that a hub must read anew."""
+        return self._read(bookings.c.revision > revision)
+
+    def overlapping(
+        self,
+        *,
+        devices: Collection[DeviceRef] | None = None,
+        starts_at: int,
+        ends_at: int,
+        states: Collection[BookingState] = HOLDING,
+    ) -> tuple[Booking, ...]:
+        """Give the bookings of these devices, or of any, that touch this time; by their ids."""
+        if devices is None:
+            condition = and_(bookings.c.starts_at < ends_at, bookings.c.ends_at > starts_at)
+        else:
+            condition = bookings.c.id.in_(
+                select(booking_devices.c.booking_id).where(_of_devices(devices), _during(starts_at, ends_at))
+            )
+        return self._read(and_(condition, bookings.c.state.in_(states)))
+
+    def of_account(
+        self, account_id: str, groups: Collection[str] = (), *, since: int | None = None
+    ) -> tuple[Booking, ...]:
+        """Give everything that someone, or one of these groups, has booked and that ends after ``since``."""
+        condition = or_(bookings.c.owner_id == account_id, bookings.c.group_name.in_(groups))
+        return self._read(condition if since is None else and_(condition, bookings.c.ends_at > since))
+
+    def search(
+        self,
+        *,
+        account_id: str | None = None,
+        groups: Collection[str] = (),
+        node_id: str | None = None,
+        uuid: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        states: Collection[BookingState] | None = None,
+        series_id: int | None = None,
+        before_id: int | None = None,
+        limit: int = 100,
+    ) -> tuple[Booking, ...]:
+        """Give the newest bookings that match everything asked for, newest first; ``before_id`` pages back.
+
+        ``account_id`` and ``groups`` together ask for those of either; ``since`` and ``until`` for those that touch
+        that time.
+        """
+        if not all(is_storable(asked) for asked in (account_id, node_id, uuid, *groups) if asked is not None):
+            return ()
+        conditions: list[ColumnElement[bool]] = []
+        if account_id is not None or groups:
+            conditions.append(or_(bookings.c.owner_id == account_id, bookings.c.group_name.in_(groups)))
+        if node_id is not None or uuid is not None:
+            device = select(booking_devices.c.booking_id)
+            if node_id is not None:
+                device = device.where(booking_devices.c.node_id == node_id)
+            if uuid is not None:
+                device = device.where(booking_devices.c.uuid == uuid)
+            conditions.append(bookings.c.id.in_(device))
+        if since is not None:
+            conditions.append(bookings.c.ends_at > since)
+        if until is not None:
+            conditions.append(bookings.c.starts_at < until)
+        if states is not None:
+            conditions.append(bookings.c.state.in_(states))
+        if series_id is not None:
+            conditions.append(bookings.c.series_id == series_id)
+        if before_id is not None:
+            conditions.append(bookings.c.id < before_id)
+        query = select(bookings.c.id).where(*conditions).order_by(bookings.c.id.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            ids = connection.execute(query).scalars().all()
+            return read_bookings(connection, bookings.c.id.in_(ids))[::-1]
+
+    def usage_ahead(self, owner_id: str, now: float) -> Usage:
+        """Give what someone holds from now on."""
+        with reading(self._engine) as connection:
+            return usage_of(_ahead(connection, owner_id, int(now)), now=int(now))
+
+    def _read(self, condition: ColumnElement[bool]) -> tuple[Booking, ...]:
+        with reading(self._engine) as connection:
+            return read_bookings(connection, condition)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """Write; what the database itself refuses is told as if it had been seen before."""
+        with writing(self._engine) as connection:
+            try:
+                yield connection
+            except IntegrityError as error:
+                reason = str(error.orig)
+                if "booking_conflict" in reason or "ex_booking_devices_overlap" in reason:
+                    raise Conflict((), ()) from None
+                if "FOREIGN KEY" in reason or "fk_bookings_owner_id" in reason:
+                    raise Refused("unknown_account", "the account that shall own it is gone") from None
+                raise

@@ -1,0 +1,319 @@
+"""What opens the hub for a person: sessions, API tokens, calendar addresses. Only digests are kept.
+
+Blocking; one transaction each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Engine, Row, Table, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from gpuherd.model.bookings import DeviceRef
+from gpuherd.model.errors import Refused
+from gpuherd.model.people import Actor, TokenScope
+from gpuherd.records.audit import Deed, write_audit
+from gpuherd.records.tables import accounts, api_tokens, feeds, login_sessions, people_revision
+from gpuherd.records.transactions import count_change, lock, reading, writing
+
+__all__ = ["FeedKind", "FeedRecord", "KeyRecords", "SessionRecord", "TokenRecord"]
+
+FeedKind = Literal["account", "device"]
+
+
+class SessionRecord(Struct, frozen=True, kw_only=True):
+    """A browser that is logged in."""
+
+    id: str
+    account_id: str
+    created_at: float
+    expires_at: float
+    seen_at: float
+    peer: str
+    agent: str
+
+
+class TokenRecord(Struct, frozen=True, kw_only=True):
+    """A key for programs."""
+
+    id: str
+    account_id: str
+    title: str
+    scopes: frozenset[TokenScope]
+    created_at: float
+    expires_at: float
+    seen_at: float | None
+
+
+class FeedRecord(Struct, frozen=True, kw_only=True):
+    """A calendar that is read by a secret address."""
+
+    id: str
+    account_id: str
+    kind: FeedKind
+    device: DeviceRef | None
+    created_at: float
+
+
+def _session(row: Row[Any]) -> SessionRecord:
+    return SessionRecord(
+        id=row.id,
+        account_id=row.account_id,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        seen_at=row.seen_at,
+        peer=row.peer,
+        agent=row.agent,
+    )
+
+
+def _token(row: Row[Any]) -> TokenRecord:
+    return TokenRecord(
+        id=row.id,
+        account_id=row.account_id,
+        title=row.title,
+        scopes=cast("frozenset[TokenScope]", frozenset(row.scopes.split())),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        seen_at=row.seen_at,
+    )
+
+
+def _feed(row: Row[Any]) -> FeedRecord:
+    return FeedRecord(
+        id=row.id,
+        account_id=row.account_id,
+        kind=row.kind,
+        device=None if row.uuid is None else DeviceRef(row.node_id, row.uuid),
+        created_at=row.created_at,
+    )
+
+
+class KeyRecords:
+    """The keys' part of ``PeopleRecords``."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add_session(
+        self,
+        *,
+        id: str,  # noqa: A002 - the column's name
+        digest: str,
+        account_id: str,
+        created_at: float,
+        expires_at: float,
+        peer: str,
+        agent: str,
+        password_hash: str | None = None,
+    ) -> None:
+        """Keep a session; forget those that have expired. ``Refused`` ``unknown_account`` or ``account_disabled``.
+
+        ``password_hash`` is what the password was compared with: if it was changed meanwhile, ``Refused``
+        ``changed_meanwhile``, since that change is to end what came in by the old one.
+        """
+        self._add(
+            login_sessions,
+            {
+                "id": id,
+                "digest": digest,
+                "account_id": account_id,
+                "created_at": created_at,
+                "expires_at": expires_at,
+                "seen_at": created_at,
+                "peer": peer,
+                "agent": agent,
+            },
+            expired=login_sessions.c.expires_at <= created_at,
+            password_hash=password_hash,
+        )
+
+    def session(self, digest: str, now: float) -> SessionRecord | None:
+        """Find a session that is valid now: neither expired nor of someone disabled."""
+        row = self._find(login_sessions, digest, login_sessions.c.expires_at > now)
+        return None if row is None else _session(row)
+
+    def sessions(self, account_id: str, now: float) -> tuple[SessionRecord, ...]:
+        """List someone's valid sessions, newest first."""
+        return tuple(map(_session, self._of(login_sessions, account_id, login_sessions.c.expires_at > now)))
+
+    def touch_session(self, id: str, now: float) -> None:  # noqa: A002
+        """Remember when a session was last used."""
+        self._touch(login_sessions, id, now)
+
+    def end_session(
+        self,
+        id: str,  # noqa: A002
+        *,
+        account_id: str | None,
+        now: float,
+        by: Actor,
+        action: str = "session.end",
+    ) -> bool:
+        """End one session, of this account if one is given; false if there is none."""
+        return self._end(login_sessions, id, account_id, Deed(action, id, "", by, now))
+
+    def end_sessions(self, account_id: str, *, now: float, by: Actor, keep: str | None = None) -> int:
+        """End all of someone's sessions but the one kept, and give their number."""
+        with writing(self._engine) as connection:
+            count_change(connection, people_revision)
+            ended = connection.execute(
+                delete(login_sessions).where(
+                    login_sessions.c.account_id == account_id, login_sessions.c.id != (keep or "")
+                )
+            ).rowcount
+            write_audit(connection, [Deed("session.end_all", account_id, f"{ended} sessions", by, now)])
+            return ended
+
+    def add_token(
+        self,
+        *,
+        id: str,  # noqa: A002
+        digest: str,
+        account_id: str,
+        title: str,
+        scopes: Collection[TokenScope],
+        created_at: float,
+        expires_at: float,
+        by: Actor,
+    ) -> None:
+        """Keep a token; forget those that have expired. ``Refused`` ``unknown_account`` or ``account_disabled``."""
+        self._add(
+            api_tokens,
+            {
+                "id": id,
+                "digest": digest,
+                "account_id": account_id,
+                "title": title,
+                "scopes": " ".join(sorted(scopes)),
+                "created_at": created_at,
+                "expires_at": expires_at,
+            },
+            expired=api_tokens.c.expires_at <= created_at,
+            deed=Deed("token.create", id, f"scopes {', '.join(sorted(scopes))}", by, created_at),
+        )
+
+    def token(self, digest: str, now: float) -> TokenRecord | None:
+        """Find a token that is valid now: neither expired nor of someone disabled."""
+        row = self._find(api_tokens, digest, api_tokens.c.expires_at > now)
+        return None if row is None else _token(row)
+
+    def tokens(self, account_id: str, now: float) -> tuple[TokenRecord, ...]:
+        """List someone's valid tokens, newest first."""
+        return tuple(map(_token, self._of(api_tokens, account_id, api_tokens.c.expires_at > now)))
+
+    def touch_token(self, id: str, now: float) -> None:  # noqa: A002
+        """Remember when a token was last used."""
+        self._touch(api_tokens, id, now)
+
+    def end_token(self, id: str, *, account_id: str | None, now: float, by: Actor) -> bool:  # noqa: A002
+        """End one token, of this account if one is given; false if there is none."""
+        return self._end(api_tokens, id, account_id, Deed("token.end", id, "", by, now))
+
+    def add_feed(
+        self,
+        *,
+        id: str,  # noqa: A002
+        digest: str,
+        account_id: str,
+        kind: FeedKind,
+        device: DeviceRef | None = None,
+        created_at: float,
+        by: Actor,
+    ) -> None:
+        """Keep a calendar's address. ``Refused`` ``unknown_account`` or ``account_disabled``."""
+        self._add(
+            feeds,
+            {
+                "id": id,
+                "digest": digest,
+                "account_id": account_id,
+                "kind": kind,
+                "node_id": None if device is None else device.node_id,
+                "uuid": None if device is None else device.uuid,
+                "created_at": created_at,
+            },
+            deed=Deed("feed.create", id, kind, by, created_at),
+        )
+
+    def feed(self, digest: str) -> FeedRecord | None:
+        """Find a calendar whose person is not disabled."""
+        row = self._find(feeds, digest)
+        return None if row is None else _feed(row)
+
+    def feeds(self, account_id: str) -> tuple[FeedRecord, ...]:
+        """List someone's calendars, newest first."""
+        return tuple(map(_feed, self._of(feeds, account_id)))
+
+    def end_feed(self, id: str, *, account_id: str | None, now: float, by: Actor) -> bool:  # noqa: A002
+        """End one calendar's address, of this account if one is given; false if there is none."""
+        return self._end(feeds, id, account_id, Deed("feed.end", id, "", by, now))
+
+    def _add(
+        self,
+        table: Table,
+        values: dict[str, object],
+        *,
+        expired: ColumnElement[bool] | None = None,
+        password_hash: str | None = None,
+        deed: Deed | None = None,
+    ) -> None:
+        with writing(self._engine) as connection:
+            # Under the same lock as disabling and changing passwords: no key is made that these would have ended.
+            lock(connection, people_revision)
+            account = connection.execute(
+                select(accounts.c.is_disabled, accounts.c.password_hash).where(
+                    accounts.c.id == values["account_id"]
+                )
+            ).one_or_none()
+            if account is None:
+                raise Refused("unknown_account", "there is no such account")
+            if account.is_disabled:
+                raise Refused("account_disabled", "this account is disabled; ask an admin")
+            if password_hash is not None and account.password_hash != password_hash:
+                raise Refused("changed_meanwhile", "the password was changed meanwhile; log in again")
+            if expired is not None:
+                connection.execute(delete(table).where(expired))
+            try:
+                connection.execute(insert(table).values(**values))
+            except IntegrityError:
+                raise Refused("key_taken", "there is such a key already; try again") from None
+            if deed is not None:
+                write_audit(connection, [deed])
+
+    def _find(self, table: Table, digest: str, *conditions: ColumnElement[bool]) -> Row[Any] | None:
+        with reading(self._engine) as connection:
+            return connection.execute(
+                select(table)
+                .join(accounts, accounts.c.id == table.c.account_id)
+                .where(table.c.digest == digest, accounts.c.is_disabled.is_(False), *conditions)
+            ).one_or_none()
+
+    def _of(self, table: Table, account_id: str, *conditions: ColumnElement[bool]) -> list[Row[Any]]:
+        with reading(self._engine) as connection:
+            return list(
+                connection.execute(
+                    select(table)
+                    .where(table.c.account_id == account_id, *conditions)
+                    .order_by(table.c.created_at.desc(), table.c.id)
+                )
+            )
+
+    def _touch(self, table: Table, key_id: str, now: float) -> None:
+        with writing(self._engine) as connection:
+            connection.execute(update(table).where(table.c.id == key_id).values(seen_at=now))
+
+    def _end(self, table: Table, key_id: str, account_id: str | None, deed: Deed) -> bool:
+        query = delete(table).where(table.c.id == key_id)
+        if account_id is not None:
+            query = query.where(table.c.account_id == account_id)
+        with writing(self._engine) as connection:
+            lock(connection, people_revision)
+            if connection.execute(query).rowcount == 0:
+                return False
+            count_change(connection, people_revision)
+            write_audit(connection, [deed])
+            return True

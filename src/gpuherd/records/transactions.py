@@ -1,0 +1,96 @@
+"""One verb, one transaction: opening it, and telling what went wrong in words that hold no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine, Table, select, update
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from gpuherd.model.errors import Failed, Refused
+
+__all__ = ["READS_ONLY", "count_change", "is_storable", "lock", "reading", "revision_of", "writing"]
+
+READS_ONLY = "gpuherd_reads_only"
+"""Execution option of a connection: see ``database.py``, which begins such a transaction without a writer's lock."""
+
+
+def _failed(error: SQLAlchemyError) -> Failed:
+    if isinstance(error, PoolTimeoutError):
+        return Failed(
+            "the records are busy: every connection to the database is in use; try again in a moment"
+        )
+    # Only the first line: PostgreSQL tells the values on the next.
+    reason = (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
+    if "disk is full" in reason or "No space left" in reason:
+        return Failed(f"the records cannot be written: {reason}; free some space where the database is kept")
+    if "database is locked" in reason:
+        return Failed("the records are busy: another program is writing to them; try again in a moment")
+    return Failed(f"the records cannot be read or written: {reason}")
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    try:
+        yield
+    except (DataError, UnicodeEncodeError, OverflowError):
+        # No cause: its text may hold what was to be written.
+        raise Refused(
+            "bad_text", "a text or number is too long, or has characters that cannot be kept"
+        ) from None
+    except IntegrityError as error:
+        raise _failed(error) from None
+    except SQLAlchemyError as error:
+        raise _failed(error) from error
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """Read as of one moment, waiting for no writer. ``Failed`` if the database cannot be read."""
+    with _telling(), engine.connect() as connection:
+        connection.execution_options(**{READS_ONLY: True})
+        if engine.dialect.name == "postgresql":
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """Write everything or nothing. ``Failed`` if the database cannot be written."""
+    with _telling(), engine.begin() as connection:
+        yield connection
+
+
+def lock(connection: Connection, revision: Table) -> None:
+    """Be the only one who changes what this revision counts, until the transaction ends.
+
+    SQLite has but one writer anyway.
+    """
+    connection.execute(select(revision.c.number).with_for_update())
+
+
+def count_change(connection: Connection, revision: Table) -> int:
+    """Count a change and give the new revision; as ``lock``, so it comes first in its transaction."""
+    return int(
+        connection.execute(
+            update(revision).values(number=revision.c.number + 1).returning(revision.c.number)
+        ).scalar_one()
+    )
+
+
+def revision_of(engine: Engine, revision: Table) -> int:
+    """Give the count of changes so far; cheap enough to ask every second."""
+    with reading(engine) as connection:
+        return int(connection.execute(select(revision.c.number)).scalar_one())
+
+
+def is_storable(text: str) -> bool:
+    """Whether both databases can hold this text: no NUL, no halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
