@@ -1,4 +1,4 @@
-"""Free, busy, held, fault, stale, offline or unknown: decided here, once, for every face of the product.
+"""Free, busy, held, booked, fault, stale, offline or unknown: decided here, once, for every face of the product.
 
 The rule behind the rules: *free* is claimed only when fresh and complete data says so.
 """
@@ -37,6 +37,8 @@ class Reason(IntEnum):
     PARTIAL = 10
     SLICES = 11
     NO_SLICES = 12
+    BOOKED = 13
+    MISUSED = 14
 
 
 REASONS: dict[Reason, str] = {
@@ -53,6 +55,8 @@ REASONS: dict[Reason, str] = {
     Reason.PARTIAL: "not everything that decides could be read",
     Reason.SLICES: "split into slices",
     Reason.NO_SLICES: "to be split into slices (MIG), but there are none",
+    Reason.BOOKED: "booked, and not in use",
+    Reason.MISUSED: "booked, but in use by someone else than its holder",
 }
 
 
@@ -105,10 +109,13 @@ def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: Avai
             (idles & has_process, HELD, Reason.HELD_PROCESS),
             (idles, HELD, Reason.HELD_MEMORY),
             (taken, BUSY, Reason.PAUSED),
+            (can_tell & rows.is_booked, BOOKED, Reason.BOOKED),
             (can_tell, FREE, Reason.FREE),
         ],
         otherwise=(UNKNOWN, Reason.PARTIAL),
     )
+    in_use = (state == BUSY) | (state == HELD)
+    reason[in_use & rows.is_misused & ~rows.is_partitioned] = Reason.MISUSED
     _gather_slices(rows, state, reason)
     _date(rows, state, now, received, idle_since)
     rows.state[:] = state
@@ -126,15 +133,15 @@ def _choose(rules: list[tuple[Array, int, Reason]], otherwise: tuple[int, Reason
 
 
 def _gather_slices(rows: DeviceRows, state: Array, reason: Array) -> None:
-    """Give a partitioned GPU the most telling state among its slices: any at work, else any held, else free.
+    """Give a partitioned GPU the most telling state among its slices: any at work, held, booked, else free.
 
     A slice that is in fault or cannot be read leaves the parent unknown rather than free; so does the lack of any
     slice, because nothing runs on such a GPU.
     """
     slices = np.flatnonzero(rows.parent >= 0)
-    rank = np.full(len(DEVICE_STATES), 1, dtype=np.uint8)
-    rank[FREE], rank[UNKNOWN], rank[FAULT], rank[HELD], rank[BUSY] = 0, 1, 1, 2, 3
-    by_rank = np.array([FREE, UNKNOWN, HELD, BUSY], dtype=np.uint8)
+    by_rank = np.array([FREE, BOOKED, UNKNOWN, HELD, BUSY], dtype=np.uint8)
+    rank = np.full(len(DEVICE_STATES), 2, dtype=np.uint8)  # a fault of a slice too
+    rank[by_rank] = range(len(by_rank))
     best = np.full(len(state), rank[UNKNOWN], dtype=np.uint8)
     is_split = np.zeros(len(state), dtype=np.bool_)
     is_split[rows.parent[slices]] = True

@@ -9,9 +9,17 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from gpuherd.fleet.views import DeviceState, FleetNotice, NodeInventory, NodeState, Totals
+from gpuherd.fleet.views import (
+    DeviceBookingView,
+    DeviceState,
+    FleetNotice,
+    NodeInventory,
+    NodeState,
+    Totals,
+)
 
 __all__ = [
+    "DeviceBookings",
     "DeviceColumns",
     "DeviceDetailColumns",
     "DeviceStateColumns",
@@ -93,12 +101,20 @@ class UseColumns(Struct, frozen=True, kw_only=True):
     memory_bytes: Numbers
 
 
+class DeviceBookings(Struct, frozen=True, kw_only=True):
+    """All bookings that are to be shown at one device; often none any more."""
+
+    row: int
+    bookings: tuple[DeviceBookingView, ...]
+
+
 class FleetChange(Struct, frozen=True, kw_only=True):
     """One message of the live stream. ``after_tick`` is the tick it builds on; none in a snapshot."""
 
     tick: int
     after_tick: Annotated[int | None, Meta(description="Missing a tick? Ask for a new snapshot.")]
     time: Annotated[float, Meta(description="Hub time; ages are counted from it.")]
+    tick_seconds: Annotated[float, Meta(description="How long until the next message is to be expected.")]
     notices: Annotated[tuple[FleetNotice, ...], Meta(description="All that are in force.")]
     totals: Totals
     nodes: list[NodeInventory]
@@ -106,6 +122,7 @@ class FleetChange(Struct, frozen=True, kw_only=True):
     devices: DeviceColumns
     device_details: DeviceDetailColumns
     device_states: DeviceStateColumns
+    device_bookings: Annotated[list[DeviceBookings], Meta(description="Devices whose bookings changed.")]
     hosts: HostColumns
     host_states: HostStateColumns
     uses: UseColumns

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from gpuherd.fleet.availability import REASONS, Reason
+from gpuherd.fleet.booked import BookedDevices
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.names import Names, natural_key
 from gpuherd.fleet.node import Node
@@ -70,6 +71,7 @@ class Composer:
         models: Mapping[tuple[str, int | None], int],
         clock: Clock,
         names: Names,
+        booked: BookedDevices,
     ) -> None:
         self._rows = rows
         self._node_rows = node_rows
@@ -77,6 +79,7 @@ class Composer:
         self._models = models
         self._clock = clock
         self._names = names
+        self._booked = booked
 
     def name(self, node: Node) -> str:
         """Give a node's shown name."""
@@ -152,6 +155,7 @@ class Composer:
                 since=self.wall_time(float(self._rows.since[row])),
             ),
             processes=processes,
+            bookings=self._booked.shown.get(row, ()),
         )
 
     def _processes(self, node: Node) -> dict[int, list[ProcessView]]:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from gpuherd.fleet.availability import assess_devices, assess_nodes
+from gpuherd.fleet.booked import BookedDevices
 from gpuherd.fleet.bounds import drop_lies
 from gpuherd.fleet.changes import FleetChange
 from gpuherd.fleet.clock import Clock
@@ -26,6 +27,7 @@ from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.fleet.states import kept_states, restore_states
 from gpuherd.fleet.twins import find_twins
 from gpuherd.fleet.views import NODE_STATES, DeviceView, FleetNotice, FleetView, NodeView, Totals, UserView
+from gpuherd.model.bookings import BookingUse, DeviceBookingFacts, DeviceRef
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Problem, Report
 from gpuherd.model.targets import NodeWay
@@ -44,8 +46,14 @@ class Fleet:
     """Every node's live state. Owned by one event loop; nothing here blocks or awaits."""
 
     def __init__(
-        self, *, clock: Clock, settings: AvailabilitySettings | None = None, names: Names | None = None
+        self,
+        *,
+        clock: Clock,
+        settings: AvailabilitySettings | None = None,
+        names: Names | None = None,
+        tick_seconds: float = 1.0,
     ) -> None:
+        """``tick_seconds``: how often ``tick`` is going to be called; viewers are told."""
         self.clock = clock
         self.settings = settings or AvailabilitySettings()
         self.names = names or Names(DisplaySettings())
@@ -57,8 +65,13 @@ class Fleet:
         self._unsaved: dict[str, Node] = {}
         self._reports: dict[str, ReportRun] = {}
         self._recent = Recent(self._rows, self._node_rows, clock)
-        self._composer = Composer(self._rows, self._node_rows, self._nodes, self._models, clock, self.names)
-        self._publication = Publication(self._rows, self._node_rows, self._nodes, self._composer, clock)
+        self._booked = BookedDevices(self._rows, self._nodes)
+        self._composer = Composer(
+            self._rows, self._node_rows, self._nodes, self._models, clock, self.names, self._booked
+        )
+        self._publication = Publication(
+            self._rows, self._node_rows, self._nodes, self._composer, self._booked, clock, tick_seconds
+        )
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
@@ -84,6 +97,7 @@ class Fleet:
             self._node_rows.release(node.row, 1)
             self._unsaved.pop(node_id, None)
             self._reports.pop(node_id, None)
+            self._booked.devices_moved(node_id)
             self._publication.node_removed(node)
 
     def has_node(self, node_id: str) -> bool:
@@ -115,6 +129,14 @@ class Fleet:
     def set_notices(self, notices: tuple[FleetNotice, ...]) -> None:
         """Say what concerns the whole herd."""
         self._publication.notices = notices
+
+    def set_bookings(self, bookings: Iterable[DeviceBookingFacts]) -> None:
+        """Know all bookings that run, are to come or have ended within two days, instead of those known before."""
+        self._booked.take(bookings)
+
+    def booking_uses(self) -> dict[tuple[int, DeviceRef], BookingUse]:
+        """Tell what happens on every device of every booking that runs, as of the last tick."""
+        return self._booked.uses()
 
     def gpu_count(self, node_id: str) -> int | None:
         """Tell how many whole GPUs a node shows; none before its first report."""
@@ -211,10 +233,12 @@ class Fleet:
             node.start = self._rows.allocate(node.count)
             restore_states(node, self._rows, self.clock, kept)
             self._recent.put_devices(node, past)
+            self._booked.devices_moved(node.id)
             self._publication.devices_moved(node)
         node.facts = run.facts
         self._describe_rows(node)
-        node.table = run.table
+        node.table, node.owners = run.table, run.owners
+        self._booked.table_changed(node.id)
         node.layout = run.hello.layout
         node.is_native = node.layout.devices == LAYOUT.devices and node.layout.host == LAYOUT.host
         node.hello_message, node.facts_message, node.table_message = (
@@ -282,8 +306,10 @@ class Fleet:
         host_rows = np.arange(self._node_rows.capacity, dtype=np.int32)
         drop_lies(self._node_rows.values, "host", host_rows, nodes, wall)
         before = self._rows.state.copy()
+        self._booked.begin_tick(wall)
         assess_nodes(self._node_rows, now, self.settings)
         assess_devices(self._rows, self._node_rows, now, self.settings)
+        self._booked.end_tick()
         self._recent.record()
         moved = np.unique(self._rows.node[np.flatnonzero(before != self._rows.state)])
         if moved.size:

@@ -54,6 +54,8 @@ class Node:
         self.row = row
         self.facts: NodeFacts | None = None
         self.table = ProcessTable()
+        self.owners: tuple[str | None, ...] = ()
+        """The users of the table's processes as the node calls them; the table has the names that are shown."""
         self.problems: tuple[Problem, ...] = ()
         self.raw_problems: tuple[Problem, ...] = ()
         """The problems as sent, to see at a glance that they are still the same."""
@@ -169,6 +171,7 @@ class Run:
         self.facts_revision = -1
         self.facts_message: bytes | None = None
         self.table = ProcessTable()
+        self.owners: tuple[str | None, ...] = ()
         self.table_revision = -1
         self.table_message: bytes | None = None
         self._sink = sink
@@ -215,6 +218,7 @@ class Run:
             facts = clean_facts(frame.facts)
             if self.facts is None or [d.uuid for d in facts.devices] != [d.uuid for d in self.facts.devices]:
                 self.table, self.table_revision, self.table_message = ProcessTable(), -1, None
+                self.owners = ()
             self.facts, self.facts_revision, self.facts_message = facts, frame.revision, message
         if is_new:
             self._sink.take_past(self)
@@ -224,7 +228,9 @@ class Run:
         if self.facts is None:
             raise Refused("unknown_facts", "a process table came before any facts; send the facts first")
         if frame.revision != self.table_revision:
-            self.table = self._sink.names.table(clean_table(frame.table, len(self.facts.devices)))
+            table = clean_table(frame.table, len(self.facts.devices))
+            self.owners = tuple(process.user for process in table.processes)
+            self.table = self._sink.names.table(table)
             self.table_revision, self.table_message = frame.revision, message
         if is_new:
             self._sink.take_past(self)

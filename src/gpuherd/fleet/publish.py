@@ -11,7 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from gpuherd.fleet.availability import REASONS, Reason
+from gpuherd.fleet.booked import BookedDevices
 from gpuherd.fleet.changes import (
+    DeviceBookings,
     DeviceColumns,
     DeviceDetailColumns,
     DeviceStateColumns,
@@ -70,13 +72,17 @@ class Publication:
         node_rows: NodeRows,
         nodes: Mapping[str, Node],
         composer: Composer,
+        booked: BookedDevices,
         clock: Clock,
+        tick_seconds: float,
     ) -> None:
         self._rows = rows
         self._node_rows = node_rows
         self._nodes = nodes
         self._composer = composer
+        self._booked = booked
         self._clock = clock
+        self._tick_seconds = tick_seconds
         self._tick = -1
         self.notices: tuple[FleetNotice, ...] = ()
         self._stale_inventory: dict[str, Node] = {}
@@ -123,7 +129,10 @@ class Publication:
                 is_told[node.start : node.start + node.count] = False
         used = np.flatnonzero(is_told)
         hosts = [node for node in nodes if node.row < len(told.hosts)]
-        return self._message(tick, None, nodes, [], told, (used, used, used), (hosts, hosts), slice(None))
+        booked = [row for row in self._booked.shown if row < len(is_told) and is_told[row]]
+        return self._message(
+            tick, None, nodes, [], told, (used, used, used), (hosts, hosts), slice(None), booked
+        )
 
     def _take(self, tick: int) -> _Told:
         """Take everything as told, without the message about it: for the first who looks."""
@@ -134,6 +143,7 @@ class Publication:
         self._stale_inventory.clear()
         self._removed.clear()
         self._moved.clear()
+        self._booked.take_changed()
         return told
 
     def change(self, tick: int) -> FleetChange:
@@ -157,12 +167,14 @@ class Publication:
         self._told = told
         uses_before, self._uses = self._uses, self._reader.read(self._nodes.values())
         uses = self._uses.changed(uses_before, stale)
-        hosts, host_states = [], []
+        hosts, host_states, booked = [], [], self._booked.take_changed()
         for node in self._nodes.values():
             is_stale = node.id in stale
             if is_stale:
                 for rows in (devices, details, states):
                     rows[node.start : node.start + node.count] = True
+                own_rows = range(node.start, node.start + node.count)
+                booked.update(row for row in own_rows if row in self._booked.shown)
             if host_rows[node.row] or is_stale:
                 hosts.append(node)
             if host_state_rows[node.row] or is_stale or self._disks.get(node.id) != node.disks:
@@ -170,7 +182,15 @@ class Publication:
                 host_states.append(node)
         changed = (np.flatnonzero(devices), np.flatnonzero(details), np.flatnonzero(states))
         return self._message(
-            tick, told_before, list(stale.values()), removed, told, changed, (hosts, host_states), uses
+            tick,
+            told_before,
+            list(stale.values()),
+            removed,
+            told,
+            changed,
+            (hosts, host_states),
+            uses,
+            [row for row in sorted(booked) if used[row]],
         )
 
     def _current(self) -> _Told:
@@ -195,12 +215,14 @@ class Publication:
         device_rows: tuple[Array, Array, Array],
         host_nodes: tuple[list[Node], list[Node]],
         uses: Array | slice,
+        booked: list[int],
     ) -> FleetChange:
         devices, details, states = device_rows
         return FleetChange(
             tick=tick,
             after_tick=after,
             time=self._clock.wall(),
+            tick_seconds=self._tick_seconds,
             notices=self.notices,
             totals=self._composer.totals(),
             nodes=[self._inventory(node) for node in nodes],
@@ -210,6 +232,9 @@ class Publication:
                 row=details.tolist(), **named_numbers(told.details[details], DETAILS)
             ),
             device_states=self._device_states(told, states),
+            device_bookings=[
+                DeviceBookings(row=row, bookings=self._booked.shown.get(row, ())) for row in booked
+            ],
             hosts=self._hosts(told, host_nodes[0]),
             host_states=self._host_states(told, host_nodes[1]),
             uses=self._use_columns(uses),

@@ -137,6 +137,10 @@ class DeviceRows(_Rows):
     """Some reading failed just now: what is missing may be what decides."""
     is_blind: Bools
     """The processes on it could not be listed."""
+    is_booked: Bools
+    """A booking runs."""
+    is_misused: Bools
+    """A booking runs, and others than its holder use the device."""
     state: Codes
     reason: Codes
     since: Floats
@@ -156,7 +160,7 @@ class DeviceRows(_Rows):
             self._column(name, np.int32, -1)
         self._column("memory_total", np.float64, np.nan)
         self._column("compute_uses", np.int32, 0)
-        for name in ("is_partitioned", "is_faulty", "is_partial", "is_blind"):
+        for name in ("is_partitioned", "is_faulty", "is_partial", "is_blind", "is_booked", "is_misused"):
             self._column(name, np.bool_, False)
         for name in ("state", "known_state"):
             self._column(name, np.uint8, UNKNOWN)

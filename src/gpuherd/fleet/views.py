@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from gpuherd.model.bookings import BookingUse, EpochSeconds
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessUse, UseKind
@@ -16,6 +17,8 @@ __all__ = [
     "DEVICE_STATES",
     "NODE_STATES",
     "Availability",
+    "BookingPhase",
+    "DeviceBookingView",
     "DeviceInventory",
     "DevicePlace",
     "DeviceState",
@@ -71,6 +74,24 @@ class ProcessView(Struct, frozen=True, kw_only=True):
     memory_bytes: int | None
 
 
+BookingPhase = Literal["past", "current", "next"]
+
+
+class DeviceBookingView(Struct, frozen=True, kw_only=True):
+    """A booking at its device: the one that runs, the one after it, or one that ended in the last two days."""
+
+    id: int
+    holder: Annotated[str, Meta(description="Who has it; to the public, a pseudonym.")]
+    title: Annotated[str | None, Meta(description="None: not told to who asks.")]
+    starts_at: EpochSeconds
+    ends_at: EpochSeconds
+    phase: BookingPhase
+    use: Annotated[
+        BookingUse | None,
+        Meta(description="What happens on the device during the booking; none before and after it."),
+    ] = None
+
+
 class DeviceView(Struct, frozen=True, kw_only=True):
     """One GPU or slice with everything known of it."""
 
@@ -80,6 +101,7 @@ class DeviceView(Struct, frozen=True, kw_only=True):
     sample: DeviceSample
     availability: Availability
     processes: tuple[ProcessView, ...]
+    bookings: Annotated[tuple[DeviceBookingView, ...], Meta(description="In the order of their times.")] = ()
 
 
 class NodeView(Struct, frozen=True, kw_only=True):

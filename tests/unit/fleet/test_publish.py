@@ -10,6 +10,7 @@ import msgspec
 
 from gpuherd.fleet.changes import FleetChange
 from gpuherd.fleet.fleet import Fleet
+from gpuherd.model.bookings import DeviceBookingFacts, DeviceRef
 from gpuherd.model.devices import DeviceSample
 from gpuherd.model.processes import Process, ProcessUse
 from gpuherd.model.reports import Problem
@@ -32,12 +33,14 @@ class Viewer:
         self.tick = -1
         self.nodes: dict[int, Any] = {}
         self.tables: dict[str, dict[Any, dict[str, Any]]] = {table: {} for table in KEYS}
+        self.bookings: dict[int, Any] = {}
 
     def take(self, change: FleetChange) -> None:
         message = msgspec.json.decode(msgspec.json.encode(change))
         if message["after_tick"] is None:
             self.nodes.clear()
             self.tables = {table: {} for table in KEYS}
+            self.bookings.clear()
         else:
             assert message["after_tick"] == self.tick
         self.tick = message["tick"]
@@ -50,11 +53,16 @@ class Viewer:
             columns = message[table]
             for position, key in enumerate(zip(*(columns[name] for name in keys), strict=True)):
                 self.tables[table][key] = {name: values[position] for name, values in columns.items()}
+        for booked in message["device_bookings"]:
+            self.bookings.pop(booked["row"], None)
+            if booked["bookings"]:
+                self.bookings[booked["row"]] = booked["bookings"]
 
     def _forget(self, row: int) -> None:
         old = self.nodes.pop(row, None)
         if old is not None:
             for device in old["devices"]:
+                self.bookings.pop(device["row"], None)
                 for table in ("devices", "device_details", "device_states"):
                     self.tables[table].pop((device["row"],), None)
             for table in ("hosts", "host_states"):
@@ -73,6 +81,7 @@ def test_changes_add_up_to_the_snapshot(
     fleet.tick()
     follower = Viewer()
     follower.take(fleet.snapshot())
+    phases: set[str] = set()
     for step in range(60):
         clock.advance(1)
         for number, node in enumerate(speakers):
@@ -92,6 +101,19 @@ def test_changes_add_up_to_the_snapshot(
                         for _ in node.facts.devices
                     )
                 )
+        if step % 10 == 5:
+            fleet.set_bookings(
+                DeviceBookingFacts(
+                    device=DeviceRef(f"n{chance.randrange(4)}", f"GPU-{chance.randrange(6)}"),
+                    booking_id=step * 100 + number,
+                    holder="Ada",
+                    title="",
+                    starts_at=int(clock.wall()) + 3 * number,
+                    ends_at=int(clock.wall()) + 3 * number + 3,
+                    linux_names=frozenset({"user01"}),
+                )
+                for number in range(6)
+            )
         if step == 40:
             fleet.remove_node("n3")
             speakers.pop()
@@ -101,7 +123,10 @@ def test_changes_add_up_to_the_snapshot(
         newcomer.take(fleet.snapshot())
         assert newcomer.tables == follower.tables
         assert newcomer.nodes == follower.nodes
+        assert newcomer.bookings == follower.bookings
         assert newcomer.tick == follower.tick
+        phases |= {view["phase"] for views in follower.bookings.values() for view in views}
+    assert phases == {"past", "current", "next"}
 
 
 def test_a_quiet_herd_sends_next_to_nothing(

@@ -40,6 +40,29 @@ describe("Herd", () => {
     expect(herd.deviceState(0)).toBe("busy");
   });
 
+  it("shows the bookings of a device until it has others or none, or the row is another device's", () => {
+    const herd = new Herd();
+    const booking = (id: number) =>
+      ({ id, holder: "Ada", title: null, starts_at: 0, ends_at: 9, phase: "current", use: "unused" }) as const;
+    herd.apply(
+      change({
+        nodes: [node(0, { devices: [gpu(0), gpu(1, 1)] })],
+        device_bookings: [
+          { row: 0, bookings: [booking(1)] },
+          { row: 1, bookings: [booking(2)] },
+        ],
+      }),
+    );
+    const before = herd.copy();
+    const version = herd.stateVersion;
+    herd.apply(change({ tick: 2, after_tick: 1, device_bookings: [{ row: 1, bookings: [] }] }));
+    expect([0, 1, 7].map((row) => herd.deviceBookings(row).map(({ id }) => id))).toEqual([[1], [], []]);
+    expect(herd.stateVersion).toBe(version + 1);
+    expect(before.deviceBookings(1)).toHaveLength(1);
+    herd.apply(change({ tick: 3, after_tick: 2, removed: [0], nodes: [node(1, { devices: [gpu(0)] })] }));
+    expect(herd.deviceBookings(0)).toEqual([]);
+  });
+
   it("keeps unknown apart from zero", () => {
     const herd = new Herd();
     herd.apply(change({ devices: { row: [0, 1], power_watts: [0, null] } }));

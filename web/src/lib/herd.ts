@@ -3,7 +3,7 @@ import { type Known, NumberColumns } from "./columns";
 import { compareNames } from "./names";
 import { NodeEntry } from "./node";
 import type { HerdChange } from "./messages";
-import type { DeviceState, FleetNotice, NodeState, Totals } from "./types";
+import type { DeviceBookingView, DeviceState, FleetNotice, NodeState, Totals } from "./types";
 
 const DEVICE_NUMBERS = [
   "since",
@@ -37,6 +37,7 @@ export type UseNumber = (typeof USE_NUMBERS)[number];
 
 const MEBIBYTE = 2 ** 20;
 const MEGAHERTZ = 1e6;
+const NO_BOOKINGS: readonly DeviceBookingView[] = [];
 const NO_TOTALS: Totals = { nodes: {}, devices: {}, models: [] };
 
 export class Herd {
@@ -53,6 +54,7 @@ export class Herd {
   #devices = new NumberColumns(DEVICE_NUMBERS);
   #deviceStates: DeviceState[] = [];
   #deviceReasons: string[] = [];
+  #deviceBookings = new Map<number, readonly DeviceBookingView[]>();
   #hosts = new NumberColumns(HOST_NUMBERS);
   #nodeStates: NodeState[] = [];
   #nodeReasons: string[] = [];
@@ -74,6 +76,11 @@ export class Herd {
 
   deviceReason(row: number): string {
     return this.#deviceReasons[row] ?? "";
+  }
+
+  /** The booking that ended last, the one that runs and the next one, as far as there are any. */
+  deviceBookings(row: number): readonly DeviceBookingView[] {
+    return this.#deviceBookings.get(row) ?? NO_BOOKINGS;
   }
 
   host(name: HostNumber, row: number): Known {
@@ -111,6 +118,7 @@ export class Herd {
     copy.#hosts = this.#hosts.copy();
     copy.#deviceStates = this.#deviceStates.slice();
     copy.#deviceReasons = this.#deviceReasons.slice();
+    copy.#deviceBookings = new Map(this.#deviceBookings);
     copy.#nodeStates = this.#nodeStates.slice();
     copy.#nodeReasons = this.#nodeReasons.slice();
     copy.#disksUsed = this.#disksUsed.slice();
@@ -125,14 +133,15 @@ export class Herd {
     this.time = change.time;
     this.totals = change.totals;
     this.notices = change.notices;
-    const { after_tick, nodes, removed, device_states, host_states } = change;
-    if (
-      after_tick === null ||
-      nodes.length + removed.length + device_states.row.length + host_states.row.length > 0
-    )
+    const { after_tick, nodes, removed, device_states, device_bookings, host_states } = change;
+    const changes = [nodes, removed, device_states.row, device_bookings, host_states.row];
+    if (after_tick === null || changes.some((list) => list.length > 0))
       this.stateVersion += 1;
     this.#applyInventory(change);
     this.#applyDevices(change);
+    for (const { row, bookings } of device_bookings)
+      if (bookings.length > 0) this.#deviceBookings.set(row, bookings);
+      else this.#deviceBookings.delete(row);
     this.#applyHosts(change);
     this.#applyUses(change.uses);
     return true;
@@ -145,6 +154,7 @@ export class Herd {
     this.#hosts = new NumberColumns(HOST_NUMBERS);
     this.#deviceStates = [];
     this.#deviceReasons = [];
+    this.#deviceBookings.clear();
     this.#nodeStates = [];
     this.#nodeReasons = [];
     this.#disksUsed = [];
@@ -182,6 +192,7 @@ export class Herd {
     this.#devices.clear(row);
     delete this.#deviceStates[row];
     delete this.#deviceReasons[row];
+    this.#deviceBookings.delete(row);
   }
 
   #applyDevices({ devices, device_details: details, device_states: states }: HerdChange): void {

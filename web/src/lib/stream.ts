@@ -45,7 +45,7 @@ const WATCH_SECONDS = 1;
 const QUIET_SECONDS = 1.2;
 const TICKS_UNTIL_STALE = 3;
 const LEAST_STALE_SECONDS = 3;
-/** No hub is slower (`hub.tick_seconds`); one that began anew in between may seem to be. */
+/** No hub is slower (`hub.tick_seconds`). */
 const LONGEST_TICK_SECONDS = 60;
 /**
  * A silent connection may be dead without anyone having said so: open another one. Also one that brings only what is
@@ -168,7 +168,6 @@ export class HerdStream {
   #receive(change: HerdChange, waitedSeconds: number): void {
     const { clocks, onUpdate } = this.#options;
     let applied: boolean;
-    const before = { tick: this.herd.tick, time: this.herd.time };
     try {
       applied = this.herd.apply(change);
     } catch {
@@ -181,11 +180,7 @@ export class HerdStream {
       this.#drop("gap");
       return;
     }
-    // Snapshots tell it too: of a hub slower than our patience every message is one.
-    if (before.tick !== null && change.tick > before.tick) {
-      const seconds = (change.time - before.time) / (change.tick - before.tick);
-      this.#tickSeconds = Math.min(LONGEST_TICK_SECONDS, Math.max(0.1, seconds));
-    }
+    this.#tickSeconds = Math.min(LONGEST_TICK_SECONDS, Math.max(0.1, change.tick_seconds));
     this.#arrivedAt = clocks.monotonic();
     this.#hubClock.observe(change.time + waitedSeconds);
     this.#lastHubTime = change.time;
