@@ -107,7 +107,12 @@ class Hub:
         settings.check()
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.fleet = Fleet(clock=self.clock, settings=availability or AvailabilitySettings(), names=names)
+        self.fleet = Fleet(
+            clock=self.clock,
+            settings=availability or AvailabilitySettings(),
+            names=names,
+            tick_seconds=settings.tick_seconds,
+        )
         self.links = NodeLinks(self.fleet, monotonic=self.clock.monotonic, note=self.fleet.note)
         self.stream = LiveStream(self.fleet, max_viewers=settings.max_viewers)
         self._outfit: Outfit = outfit or BareOutfit()
