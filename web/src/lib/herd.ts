@@ -49,6 +49,8 @@ export class Herd {
   nodes: readonly NodeEntry[] = [];
   /** Counts up when a state, of a device or a node, or anything of the inventory has changed; numbers alone do not. */
   stateVersion = 0;
+  /** Counts up when bookings may have changed. */
+  bookingVersion = 0;
 
   readonly #nodes = new Map<number, NodeEntry>();
   #devices = new NumberColumns(DEVICE_NUMBERS);
@@ -112,6 +114,7 @@ export class Herd {
     copy.notices = this.notices;
     copy.nodes = this.nodes;
     copy.stateVersion = this.stateVersion;
+    copy.bookingVersion = this.bookingVersion;
     for (const [row, node] of this.#nodes) copy.#nodes.set(row, node);
     for (const [row, numbers] of this.#uses) copy.#uses.set(row, numbers.copy());
     copy.#devices = this.#devices.copy();
@@ -135,10 +138,10 @@ export class Herd {
     this.notices = change.notices;
     const { after_tick, nodes, removed, device_states, device_bookings, host_states } = change;
     const changes = [nodes, removed, device_states.row, device_bookings, host_states.row];
-    if (after_tick === null || changes.some((list) => list.length > 0))
-      this.stateVersion += 1;
+    if (after_tick === null || changes.some((list) => list.length > 0)) this.stateVersion += 1;
     this.#applyInventory(change);
     this.#applyDevices(change);
+    if (device_bookings.length > 0) this.bookingVersion += 1;
     for (const { row, bookings } of device_bookings)
       if (bookings.length > 0) this.#deviceBookings.set(row, bookings);
       else this.#deviceBookings.delete(row);
