@@ -1,0 +1,282 @@
+"""comments.json of an older page: who has which GPU until when, read as it is found in the wild and written again.
+
+``{host: [{name, date, comment}, …]}`` or ``{host: {"0": {name, date, comment}}}``; the place in the list, or the key,
+is the GPU's index. ``date`` is local time of the machine that served the page. Reading is pure: bytes in, entries and
+complaints out; one bad entry does not cost the others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
+
+from msgspec import Struct
+
+from gpuherd.model.errors import Refused
+from gpuherd.model.text import LABEL_LENGTH, clean, clip
+
+__all__ = [
+    "COMMENT_LENGTH",
+    "MAX_FILE_BYTES",
+    "CommentEntry",
+    "Comments",
+    "Complaint",
+    "read_comments",
+    "write_comments",
+]
+
+MAX_FILE_BYTES = 4 * 2**20
+MAX_INDEX = 4096
+COMMENT_LENGTH = 2000
+_LATEST = 253_402_300_799
+_DATE = re.compile(
+    r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?)?\s*(Z|[+-]\d{2}:?\d{2})?"
+)
+_RELATIVE = re.compile(r"(\d+\s*[wdhm]\s*)+", re.IGNORECASE)
+# What JSON does not have and people write all the same: comments, and a comma before a closing bracket. A text is
+# matched whole so that nothing inside of it counts; nothing is tried twice, or a hostile file would take for ever.
+_NOT_JSON = re.compile(
+    r"""(?P<text>"(?:[^"\\]|\\.)*+")
+    |//[^\n]*+ | /\*(?>.*?\*/|.*)
+    |,(?=(?:\s|//[^\n]*+|/\*(?>.*?\*/|.*))*+[}\]])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class CommentEntry(Struct, frozen=True, kw_only=True):
+    """One GPU that someone has until a moment; whether that lies in the past is not asked here."""
+
+    host: str
+    index: int
+    name: str
+    until: int
+    """UTC epoch seconds: the first that is free again."""
+    comment: str
+
+
+class Complaint(Struct, frozen=True, kw_only=True):
+    """What of the file cannot be used, and what to do about it."""
+
+    host: str
+    index: str | None
+    """As it stands in the file; none if it is about the host as a whole."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.host}{'' if self.index is None else f':{self.index}'}: {self.reason}"
+
+
+class Comments(Struct, frozen=True, kw_only=True):
+    """What a file says."""
+
+    entries: tuple[CommentEntry, ...]
+    complaints: tuple[Complaint, ...]
+
+
+def read_comments(content: bytes, zone: tzinfo) -> Comments:
+    """Read the file; ``zone`` is where its local times are meant.
+
+    ``Refused`` if it is no such file as a whole, or only half of one; the text names the line.
+    """
+    if len(content) > MAX_FILE_BYTES:
+        raise Refused(
+            "comments_too_large", f"is larger than {MAX_FILE_BYTES >> 20} MiB; this is no comments.json"
+        )
+    hosts = _Hosts.read(_text(content))
+    complaints = [
+        Complaint(
+            host=_shown(host), index=None, reason="stands in the file twice; keep one, the last is taken"
+        )
+        for host in hosts.doubled
+    ]
+    entries: list[CommentEntry] = []
+    for host, gpus in hosts.content.items():
+        if not host or len(host) > LABEL_LENGTH or clean(host) != host:
+            reason = "is no name of a host; correct it"
+            complaints.append(Complaint(host=_shown(host), index=None, reason=reason))
+            continue
+        for index, entry in _indexed(gpus):
+            try:
+                read = _entry(host, index, entry, zone)
+            except _Unusable as error:
+                place = None if index is None else _shown(index)
+                complaints.append(Complaint(host=host, index=place, reason=str(error)))
+            else:
+                entries += [] if read is None else [read]
+    return Comments(entries=tuple(entries), complaints=tuple(complaints))
+
+
+def write_comments(hosts: Mapping[str, Iterable[CommentEntry]], zone: tzinfo) -> bytes:
+    """Write the list form, in ASCII and without comments, as the older page's own ``json_decode`` wants it.
+
+    A GPU that nobody has stands as an entry of empty texts, which is how that page writes one that was reset.
+    """
+    content: dict[str, list[dict[str, str]]] = {}
+    for host, entries in hosts.items():
+        by_index = {entry.index: entry for entry in entries}
+        content[host] = [
+            _written(by_index.get(index), zone) for index in range(max(by_index, default=-1) + 1)
+        ]
+    return (json.dumps(content, indent=2) + "\n").encode("ascii")
+
+
+def _written(entry: CommentEntry | None, zone: tzinfo) -> dict[str, str]:
+    if entry is None:
+        return {"name": "", "date": "", "comment": ""}
+    # The page knows no seconds; a booking must not look shorter than it is.
+    moment = datetime.fromtimestamp(-(-entry.until // 60) * 60, UTC).astimezone(zone)
+    return {"name": entry.name, "date": f"{moment:%Y-%m-%d %H:%M}", "comment": entry.comment}
+
+
+def _text(content: bytes) -> str:
+    """Decode; lines that are not UTF-8 are what an older editor wrote, Windows-1252 or Latin-1."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", errors="replace")
+    return "\n".join(_line(line) for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
+
+
+def _line(line: bytes) -> str:
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return line.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return line.decode("latin-1")
+
+
+def _plain_json(text: str) -> str:
+    """Take comments and stray commas out; lines keep their numbers."""
+
+    def replacement(found: re.Match[str]) -> str:
+        return found[0] if found["text"] is not None else "\n" * found[0].count("\n") or " "
+
+    return _NOT_JSON.sub(replacement, text)
+
+
+class _Unusable(Exception):  # noqa: N818 - says what the entry is
+    """Why an entry is not taken."""
+
+
+class _Hosts(Struct, frozen=True):
+    """The outermost object, and which of its keys it has more than once."""
+
+    content: dict[str, Any]
+    doubled: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str) -> _Hosts:
+        if not text.strip():
+            return cls({}, ())  # as a page has it before the first booking
+        pairs: list[tuple[str, Any]] = []
+
+        def keep(found: list[tuple[str, Any]]) -> dict[str, Any]:
+            pairs[:] = found  # the outermost object is the last to be read
+            return dict(found)
+
+        try:
+            content = json.loads(_plain_json(text), object_pairs_hook=keep, strict=False)
+        except json.JSONDecodeError as error:
+            raise Refused(
+                "comments_not_json",
+                f"line {error.lineno} is not JSON ({error.msg}); is the file half written? Correct that line",
+            ) from None
+        except (RecursionError, ValueError):
+            raise Refused("comments_not_json", "is nested too deeply, or has absurd numbers in it") from None
+        if content == []:
+            return cls({}, ())  # how PHP writes an empty table
+        if not isinstance(content, dict):
+            raise Refused("comments_not_json", 'is not a table of hosts; write {"host": [{"name": …}, …]}')
+        counts = Counter(key for key, _ in pairs)
+        return cls(content, tuple(key for key, count in counts.items() if count > 1))
+
+
+def _indexed(gpus: Any) -> Iterable[tuple[str | None, Any]]:
+    match gpus:
+        case list():
+            return ((str(index), entry) for index, entry in enumerate(gpus))
+        case dict():
+            return gpus.items()
+        case None:
+            return ()
+        case _:
+            return ((None, gpus),)
+
+
+def _entry(host: str, index: str | None, entry: Any, zone: tzinfo) -> CommentEntry | None:
+    """Give what one entry says, none if it is empty; ``_Unusable`` says why it cannot be used."""
+    if index is None:
+        raise _Unusable("is neither a list nor a table of GPUs; write [{…}, …] with one entry per GPU")
+    if entry is None or entry in ("", [], {}):
+        return None
+    if not isinstance(entry, dict):
+        raise _Unusable('is no entry; write {"name": …, "date": …, "comment": …}')
+    name = clean(_field(entry, "name"), LABEL_LENGTH)
+    date = _field(entry, "date")
+    if not name and not date:
+        return None
+    if not index.isascii() or not index.isdigit() or str(int(index[:9])) != index or int(index) > MAX_INDEX:
+        raise _Unusable("is no index of a GPU; write 0, 1, 2, …")
+    if not name:
+        raise _Unusable("has a date but no name; say who has it, or empty the date")
+    if not date:
+        raise _Unusable(f'{name} has no date; write until when, such as "2026-07-01 18:00"')
+    return CommentEntry(
+        host=host,
+        index=int(index),
+        name=name,
+        until=_moment(date, zone),
+        comment=clean(_field(entry, "comment"), COMMENT_LENGTH),
+    )
+
+
+def _field(entry: dict[str, Any], key: str) -> str:
+    value = entry.get(key)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _Unusable(f"its {key} is no text; write it in quotation marks")
+    return " ".join(str(value).split())
+
+
+def _moment(date: str, zone: tzinfo) -> int:
+    """Read a date as UTC epoch seconds; without a time it means midnight, at which that day begins.
+
+    Of a local time that occurs twice the later is meant, so that nothing ends early; one that never occurs is moved on
+    by what the clocks skip.
+    """
+    found = _DATE.fullmatch(date)
+    if found is None:
+        shown = clip(date, 40)
+        if _RELATIVE.fullmatch(date):
+            raise _Unusable(
+                f'its date "{shown}" is a duration, and nobody knows since when; write YYYY-MM-DD HH:MM'
+            )
+        raise _Unusable(f'its date "{shown}" cannot be read; write YYYY-MM-DD HH:MM')
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    next_day = timedelta(days=1) if (hour, minute, second) == (24, 0, 0) else timedelta()
+    try:
+        begin = 0 if next_day else hour
+        local = datetime(year, month, day, begin, minute, second, tzinfo=_offset(found[7]) or zone) + next_day
+        moment = max(int(local.replace(fold=fold).timestamp()) for fold in (0, 1))
+    except (ValueError, OverflowError):
+        raise _Unusable(f'its date "{clip(date, 40)}" does not exist; write YYYY-MM-DD HH:MM') from None
+    if not 0 <= moment <= _LATEST:
+        raise _Unusable(f'its date "{clip(date, 40)}" is out of all bounds; write YYYY-MM-DD HH:MM')
+    return moment
+
+
+def _offset(text: str | None) -> timezone | None:
+    if text is None:
+        return None
+    if text == "Z":
+        return UTC
+    hours, minutes = int(text[1:3]), int(text[-2:])
+    return timezone((1 if text[0] == "+" else -1) * timedelta(hours=hours, minutes=minutes))
+
+
+def _shown(text: str) -> str:
+    return clean(text, 60) or '""'
