@@ -26,9 +26,9 @@ def test_migrations_lead_to_the_tables_as_declared(engine: Engine) -> None:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
-def test_records_outlive_the_program(records: NodeRecords, records_location: Path | str) -> None:
+def test_records_outlive_the_program(records: NodeRecords, migrated_location: Path | str) -> None:
     records.enrol(node_id="a", name="Ä", credential="d1", now=5.5)
-    again = open_records(records_location)
+    again = open_records(migrated_location)
     try:
         loaded = NodeRecords(again).load()
     finally:
@@ -37,11 +37,11 @@ def test_records_outlive_the_program(records: NodeRecords, records_location: Pat
     assert loaded.credentials == {"d1": "a"}
 
 
-def test_records_of_a_newer_version_are_left_alone(engine: Engine, records_location: Path | str) -> None:
+def test_records_of_a_newer_version_are_left_alone(engine: Engine, migrated_location: Path | str) -> None:
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(Misconfigured, match="newer gpuherd"):
-        open_records(records_location)
+        open_records(migrated_location)
 
 
 def test_a_token_admits_as_many_nodes_as_it_has_uses(records: NodeRecords) -> None:

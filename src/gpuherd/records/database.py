@@ -9,22 +9,57 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from gpuherd.model.errors import Misconfigured
+from gpuherd.records.postgresql import postgresql_engine
 from gpuherd.records.transactions import READS_ONLY
 
-__all__ = ["open_records", "records_file"]
+__all__ = [
+    "NEWEST",
+    "migrate",
+    "open_records",
+    "records_engine",
+    "records_file",
+    "records_url",
+    "revision_in",
+]
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK_WAIT_SECONDS = 10
+_MIGRATION_SECONDS = 3600.0
+_MIGRATION_LOCK = 0x67707568
+"""Of PostgreSQL's advisory locks, the one that hubs which start at the same time contend for."""
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    return config
+
+
+NEWEST = "0002"
+"""The revision of ``tables.py``; a test compares it with the migrations."""
 
 
 def records_file(state_dir: Path) -> Path:
     """Name the default database file."""
     return state_dir / "records.sqlite"
+
+
+def records_url(location: Path | str) -> URL:
+    """Read where the records are. ``Misconfigured`` if that is no file nor a URL of a database that is known."""
+    if isinstance(location, Path):
+        return URL.create("sqlite", database=str(location))
+    try:
+        url = make_url(location)
+    except ArgumentError as error:
+        raise Misconfigured("hub.records_url: is no database URL, such as postgresql://host/name") from error
+    if url.drivername in {"postgres", "postgresql"}:
+        url = url.set(drivername="postgresql+psycopg")
+    return url
 
 
 def _configure_sqlite(connection: Any, _: Any) -> None:
@@ -40,40 +75,68 @@ def _begin_sqlite(connection: Any) -> None:
     connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
 
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() == "sqlite":
-        engine = create_engine(
-            url,
-            pool_timeout=_LOCK_WAIT_SECONDS,
-            hide_parameters=True,
-            connect_args={"timeout": _LOCK_WAIT_SECONDS},
-        )
-        event.listen(engine, "connect", _configure_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-        return engine
-    return create_engine(
+def _sqlite_engine(url: URL) -> Engine:
+    engine = create_engine(
         url,
-        pool_pre_ping=True,
         pool_timeout=_LOCK_WAIT_SECONDS,
         hide_parameters=True,  # digests shall not get into logs by way of an error's text
-        # A frozen server must fail a request, not hold it for ever.
-        connect_args={"connect_timeout": 10, "options": "-c statement_timeout=10000"},
+        connect_args={"timeout": _LOCK_WAIT_SECONDS},
     )
+    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
 
 
-def _migrate(engine: Engine) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    scripts = ScriptDirectory.from_config(config)
-    with engine.begin() as connection:
-        at = MigrationContext.configure(connection).get_current_revision()
-        if at is not None and at not in {script.revision for script in scripts.walk_revisions()}:
-            raise Misconfigured(
-                "the records were written by a newer gpuherd; start that version or restore an older backup"
-            )
-        if at != scripts.get_current_head():
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+def records_engine(url: URL, *, patient: bool = False) -> Engine:
+    """Prepare connections; none is made yet. A patient one is for work that may take an hour.
+
+    ``Misconfigured`` if there is no driver for this database.
+    """
+    backend = url.get_backend_name()
+    try:
+        if backend == "sqlite":
+            return _sqlite_engine(url)
+        if backend == "postgresql":
+            return postgresql_engine(url, **({"transaction_seconds": _MIGRATION_SECONDS} if patient else {}))
+        url.get_dialect()
+    except NoSuchModuleError as error:
+        raise Misconfigured(f"hub.records_url: there is no driver for {url.drivername}") from error
+    except ModuleNotFoundError as error:
+        raise Misconfigured(
+            f"hub.records_url: {error.name} is missing; install it with: pip install 'gpuherd[postgresql]'"
+        ) from error
+    raise Misconfigured(f"hub.records_url: {backend} will not do; use SQLite or PostgreSQL")
+
+
+def revision_in(connection: Connection) -> str | None:
+    """Give the revision of the tables in a database; none if there are none.
+
+    ``Misconfigured`` if they are from a newer version.
+    """
+    at = MigrationContext.configure(connection).get_current_revision()
+    if at is not None and at not in {
+        script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()
+    }:
+        raise Misconfigured(
+            "the records were written by a newer gpuherd; start that version or restore an older backup"
+        )
+    return at
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the tables up to date, within the transaction of this connection. ``Misconfigured`` if they are newer."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+    if revision_in(connection) != NEWEST:
+        config = _config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _is_up_to_date(engine: Engine) -> bool:
+    with engine.connect() as connection:
+        connection.execution_options(**{READS_ONLY: True})
+        return revision_in(connection) == NEWEST
 
 
 def open_records(location: Path | str) -> Engine:
@@ -81,8 +144,8 @@ def open_records(location: Path | str) -> Engine:
 
     Blocking. Raises ``Misconfigured`` if they cannot be opened or were written by a newer version.
     """
+    url = records_url(location)
     if isinstance(location, Path):
-        url = URL.create("sqlite", database=str(location))
         try:
             location.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             location.touch(mode=0o600)
@@ -90,23 +153,15 @@ def open_records(location: Path | str) -> Engine:
             raise Misconfigured(
                 f"cannot write {location}: {error.strerror}; choose another hub.state_dir or let this user write it"
             ) from error
-    else:
-        try:
-            url = make_url(location)
-        except ArgumentError as error:
-            raise Misconfigured(
-                "hub.records_url: is no database URL, such as postgresql://host/name"
-            ) from error
+    engine = records_engine(url)
     try:
-        engine = _engine(url)
-    except NoSuchModuleError as error:
-        raise Misconfigured(f"hub.records_url: there is no driver for {url.drivername}") from error
-    except ModuleNotFoundError as error:
-        raise Misconfigured(
-            f"hub.records_url: {error.name} is missing; install it with: pip install 'gpuherd[postgresql]'"
-        ) from error
-    try:
-        _migrate(engine)
+        if not _is_up_to_date(engine):
+            patient = records_engine(url, patient=True)
+            try:
+                with patient.begin() as connection:
+                    migrate(connection)
+            finally:
+                patient.dispose()
     except Misconfigured:
         engine.dispose()
         raise

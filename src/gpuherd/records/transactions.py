@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, Table, select, update
-from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from gpuherd.model.errors import Failed, Refused
@@ -21,6 +21,10 @@ def _failed(error: SQLAlchemyError) -> Failed:
     if isinstance(error, PoolTimeoutError):
         return Failed(
             "the records are busy: every connection to the database is in use; try again in a moment"
+        )
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return Failed(
+            "the records cannot be read or written: the database went away or did not answer in time; is it running?"
         )
     # Only the first line: PostgreSQL tells the values on the next.
     reason = (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]

@@ -1,0 +1,150 @@
+"""A real PostgreSQL server, reached only through a socket file, that can be frozen, killed and started again."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from sqlalchemy import Engine, create_engine, text
+
+from gpuherd.records.database import open_records
+
+__all__ = ["Postgresql", "running_postgresql", "why_no_postgresql"]
+
+# Written through the kernel, not to the disk: killed servers are tried here, not power cuts.
+_OPTIONS = "-c listen_addresses= -c fsync=off -c autovacuum=off -c max_connections=200"
+
+
+def _programs() -> Path | None:
+    for program in [*Path("/usr/lib/postgresql").glob("*/bin/initdb"), shutil.which("initdb")]:
+        if program is not None:
+            return Path(program).resolve().parent
+    return None
+
+
+def why_no_postgresql() -> str | None:
+    """Say what is missing for a server of our own; None if nothing is."""
+    return None if _programs() is not None else "PostgreSQL is not installed; scripts/provision installs it"
+
+
+class Postgresql:
+    """A server with databases of our own."""
+
+    def __init__(self, folder: Path, programs: Path, user: str) -> None:
+        self._folder = folder
+        self._programs = programs
+        self._user = user
+        self._numbers = itertools.count(1)
+        self._template: str | None = None
+
+    def run(self, program: str, *arguments: str | Path) -> None:
+        """Run one of PostgreSQL's own programs; the server refuses to run as root."""
+        subprocess.run(
+            [self._programs / program, *arguments],
+            user=self._user,
+            cwd="/",
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+
+    def start(self) -> None:
+        """Start the server and wait for it."""
+        options = f"{_OPTIONS} -c unix_socket_directories={self._folder}"
+        log = self._folder / "log"
+        self.run("pg_ctl", "-D", self._folder / "data", "-w", "-l", log, "-o", options, "start")
+
+    def stop(self) -> None:
+        """Stop it as a crash would: nothing is finished, recovery happens at the next start."""
+        self.run("pg_ctl", "-D", self._folder / "data", "-w", "-m", "immediate", "stop")
+
+    def _processes(self) -> list[psutil.Process]:
+        pid = int((self._folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        postmaster = psutil.Process(pid)
+        return [postmaster, *postmaster.children(recursive=True)]
+
+    def kill(self) -> None:
+        """Kill every process of the server at once."""
+        processes = self._processes()
+        for process in processes:
+            process.send_signal(signal.SIGSTOP)  # so that the first death alarms no other
+        for process in processes:
+            process.kill()
+        psutil.wait_procs(processes, timeout=30)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let every process stand still for a while."""
+        processes = self._processes()
+        for process in processes:
+            process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.send_signal(signal.SIGCONT)
+
+    def url(self, name: str) -> str:
+        """Give a database's address, without the driver's name, as people write it."""
+        return f"postgresql://gpuherd@/{name}?host={self._folder}"
+
+    @contextmanager
+    def administering(self) -> Iterator[Engine]:
+        """Open the server's own database."""
+        engine = create_engine(
+            self.url("postgres").replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
+        )
+        try:
+            yield engine
+        finally:
+            engine.dispose()
+
+    def execute(self, statement: str) -> None:
+        """Run a statement in the server's own database."""
+        with self.administering() as engine, engine.connect() as connection:
+            connection.execute(text(statement))
+
+    @contextmanager
+    def database(self, *, migrated: bool = False) -> Iterator[str]:
+        """Make a database, empty or with the tables of the records, and give its URL."""
+        if migrated and self._template is None:
+            self.execute("CREATE DATABASE migrated")
+            open_records(self.url("migrated")).dispose()
+            self._template = "migrated"
+        name = f"records{next(self._numbers)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {self._template if migrated else 'template0'}")
+        try:
+            yield self.url(name)
+        finally:
+            self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def running_postgresql() -> Iterator[Postgresql]:
+    """Run a server in a folder of its own."""
+    programs = _programs()
+    assert programs is not None
+    user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+    folder = Path(tempfile.mkdtemp(prefix="gpuherd-pg-"))
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(folder, user, user)
+        server = Postgresql(folder, programs, user)
+        locale = ("--no-sync", "--locale=C", "-E", "UTF8")
+        server.run("initdb", "-D", folder / "data", "-A", "trust", "-U", "gpuherd", *locale)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
