@@ -57,14 +57,14 @@ def _most(said: list[T | None], otherwise: T | None) -> T | None:
     return max(given) if given else otherwise
 
 
-def check_span(allowance: Allowance, *, starts_at: int, ends_at: int, now: int) -> None:
+def check_span(allowance: Allowance, *, starts_at: int, ends_at: int, now: int, path: str = "start") -> None:
     """Raise ``Unfit`` for a span that is too far ahead or too long, naming the limit and what was asked for."""
     if allowance.horizon_days is not None and starts_at > now + round(allowance.horizon_days * DAY):
         ahead = format_duration((starts_at - now) // 3600 * 3600)
         raise Unfit(
             "beyond_horizon",
             f"a booking must begin within {allowance.horizon_days:g} days, this one would in {ahead}",
-            path="start",
+            path=path,
         )
     if allowance.max_days is not None and ends_at - starts_at > round(allowance.max_days * DAY):
         raise Unfit(

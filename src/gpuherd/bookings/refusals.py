@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from gpuherd.model.bookings import EpochSeconds
+from gpuherd.model.bookings import Booking, DeviceRef, EpochSeconds
 from gpuherd.model.errors import Refused
 
-__all__ = ["TimeChoice", "UnclearTime", "Unfit"]
+__all__ = ["Forbidden", "Taken", "TimeChoice", "UnclearTime", "Unfit", "Untimely"]
 
 
 class TimeChoice(Struct, frozen=True):
@@ -33,3 +33,30 @@ class UnclearTime(Unfit):
     def __init__(self, code: str, message: str, *, path: str, choices: tuple[TimeChoice, ...]) -> None:
         super().__init__(code, message, path=path)
         self.choices = choices
+
+
+class Untimely(Unfit):
+    """Something that the booking's own state or time does not allow any more, or not yet."""
+
+
+class Forbidden(Refused):
+    """A booking of someone else's."""
+
+
+class Taken(Unfit):
+    """What was asked for is booked already: by whom, which devices, and when all of it would be free."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        bookings: tuple[Booking, ...],
+        devices: tuple[DeviceRef, ...],
+        next_free: int | None,
+        path: str | None = None,
+    ) -> None:
+        super().__init__("conflict", message, path=path)
+        self.bookings = bookings
+        self.devices = devices
+        """Those that were asked for; bookings of others in the way may have more."""
+        self.next_free = next_free

@@ -32,7 +32,7 @@ class ListedDevice(Struct, frozen=True, kw_only=True):
     memory_total_bytes: int | None
     state: DeviceState
     users: frozenset[str]
-    """Owners of the processes on it, as far as they are known."""
+    """Whose compute processes are on it, as nodes call them; as far as it is known."""
 
 
 class Naming(Protocol):
@@ -57,8 +57,8 @@ def list_devices(naming: Naming, rows: DeviceRows) -> tuple[ListedDevice, ...]:
         name = naming.name(node)
         users: dict[int, set[str]] = {}
         for use in node.table.uses:
-            user = node.table.processes[use.process].user
-            if user is not None:
+            user = node.owners[use.process]
+            if user is not None and use.kind == "compute":
                 users.setdefault(use.device, set()).add(user)
         indexes = {facts.uuid: facts.index for facts in node.devices}
         states = rows.state[node.start : node.start + node.count].tolist()

@@ -306,10 +306,15 @@ class BookingRecords:
         if come:
             connection.execute(insert(booking_devices), device_rows(after, tuple(sorted(come))))
 
-    def cancel_series(self, series_id: int, *, now: float, by: Actor) -> tuple[Booking, ...]:
-        """Cancel those of a series that have not begun, and give them; what has begun is left alone."""
+    def cancel_series(self, series_id: int, *, now: float, by: Actor, since: int = 0) -> tuple[Booking, ...]:
+        """Cancel those of a series that start at ``since`` or later, and give them; what has begun is left alone."""
         return self._close(
-            and_(bookings.c.series_id == series_id, bookings.c.holds, bookings.c.starts_at > int(now)),
+            and_(
+                bookings.c.series_id == series_id,
+                bookings.c.holds,
+                bookings.c.starts_at > int(now),
+                bookings.c.starts_at >= since,
+            ),
             "cancelled",
             "booking.cancel",
             now=now,

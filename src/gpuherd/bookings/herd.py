@@ -1,0 +1,74 @@
+"""The devices that can be booked, as of one moment, and what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuherd.bookings.policy import is_quiet
+from gpuherd.bookings.views import BookedDevice
+from gpuherd.fleet.listing import ListedDevice
+from gpuherd.model.bookings import DeviceRef
+
+__all__ = ["Herd"]
+
+
+class Herd:
+    """A picture of the herd: may be handed to other threads, and never changes."""
+
+    def __init__(self, devices: Iterable[ListedDevice], quiet: tuple[str, ...] = ()) -> None:
+        self.devices = {device.ref: device for device in devices}
+        """Every device, in the order in which people see them, partitioned GPUs too."""
+        self.quiet = frozenset(
+            ref for ref, device in self.devices.items() if quiet and is_quiet(device, quiet)
+        )
+        self.lines = tuple(device for device in self.devices.values() if not device.is_partitioned)
+        """Those that one can have: a partitioned GPU is had through its slices."""
+        self._slices: dict[DeviceRef, list[DeviceRef]] = {}
+        self._nodes: dict[str, list[DeviceRef]] = {}
+        for device in self.lines:
+            self._nodes.setdefault(device.ref.node_id, []).append(device.ref)
+            if device.parent_uuid is not None:
+                parent = DeviceRef(device.ref.node_id, device.parent_uuid)
+                self._slices.setdefault(parent, []).append(device.ref)
+
+    def slices_of(self, gpu: DeviceRef) -> tuple[DeviceRef, ...]:
+        """Give the slices that a GPU is cut into."""
+        return tuple(self._slices.get(gpu, ()))
+
+    def of_node(self, node_id: str) -> tuple[DeviceRef, ...] | None:
+        """Give what one can have of a node; none if it has no devices, or is not known."""
+        refs = self._nodes.get(node_id)
+        return None if refs is None else tuple(refs)
+
+    def label(self, ref: DeviceRef) -> BookedDevice:
+        """Give what a device is called; one that is gone is still told."""
+        device = self.devices.get(ref)
+        if device is not None:
+            return BookedDevice(
+                node_id=ref.node_id,
+                uuid=ref.uuid,
+                node_name=device.node_name,
+                index=device.index,
+                parent_index=device.parent_index,
+                short_name=device.short_name,
+                is_gone=False,
+            )
+        neighbours = self._nodes.get(ref.node_id)
+        name = self.devices[neighbours[0]].node_name if neighbours else ref.node_id
+        return BookedDevice(
+            node_id=ref.node_id,
+            uuid=ref.uuid,
+            node_name=name,
+            index=None,
+            parent_index=None,
+            short_name=None,
+            is_gone=True,
+        )
+
+    def word(self, ref: DeviceRef) -> str:
+        """Name a device in a sentence: ``gpu01/3``, of a slice ``gpu01/3.1``."""
+        device = self.devices.get(ref)
+        if device is None:
+            return f"{ref.node_id}/{ref.uuid}"
+        place = device.index if device.parent_index is None else f"{device.parent_index}.{device.index}"
+        return f"{device.node_name}/{place}"
