@@ -68,7 +68,7 @@ class HubApp:
         viewer = await self._identification.viewer(scope)
         if is_stream:
             check_access(viewer, Access.COUNTS)
-            await self._stream.serve(scope, receive, send)
+            await self._stream.serve(scope, receive, send, viewer)
         else:
             scope[VIEWER_KEY] = viewer
             await self._serve_rest(scope, receive, send, path)

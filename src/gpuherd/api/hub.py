@@ -114,7 +114,7 @@ class Hub:
             tick_seconds=settings.tick_seconds,
         )
         self.links = NodeLinks(self.fleet, monotonic=self.clock.monotonic, note=self.fleet.note)
-        self.stream = LiveStream(self.fleet, max_viewers=settings.max_viewers)
+        self.stream = LiveStream(self.fleet, max_viewers=settings.max_viewers, wall=self.clock.wall)
         self._outfit: Outfit = outfit or BareOutfit()
         self._roster: Roster | None = None
         self._doors: Sequence[Door] = ()

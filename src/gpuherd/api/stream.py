@@ -1,4 +1,4 @@
-"""The live stream: every tick is encoded once, and compressed once, for all viewers.
+"""The live stream: every tick is encoded once, and compressed once, for all viewers of a privacy class.
 
 A viewer waits for the next tick, sends it, and waits again. One that is still sending when a tick comes misses it
 and gets a snapshot instead of the changes: nothing queues up, however slow a viewer is.
@@ -7,28 +7,27 @@ and gets a snapshot instead of the changes: nothing queues up, however slow a vi
 from __future__ import annotations
 
 import asyncio
-import zlib
-from typing import Any, Literal, Protocol
-
-import msgspec
+import contextlib
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
 
 from gpuherd.api.asgi import Receive, Scope, Send, header
 from gpuherd.api.errors import HttpError
 from gpuherd.api.health import ViewerHealth
-from gpuherd.fleet.changes import FleetChange
+from gpuherd.api.stream_blocks import GZIP_HEADER, Block, Issue, own_block
+from gpuherd.fleet.changes import FleetChange, OwnCommands
+from gpuherd.fleet.editions import CountsEditor, Editor, FaceEditor
+from gpuherd.fleet.privacy import Face
+from gpuherd.model.people import PrivacyClass, Viewer
 
 __all__ = ["LiveStream", "StreamedFleet"]
 
 HEARTBEAT_SECONDS = 15.0
 STUCK_SECONDS = 60.0
 """A viewer that takes none of its data for this long is dropped."""
-COMPRESSION_LEVEL = 3
+PARTING_SECONDS = 1.0
 
-# A gzip stream may be put together from blocks compressed on their own, as long as each ends on a byte boundary and
-# refers to nothing before it, which is what a full flush gives. So one block serves every viewer.
-_GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-_HEARTBEAT = b": still here\n\n"
-_encode = msgspec.json.Encoder().encode
+_HEARTBEAT = Block(b": still here\n\n")
 
 
 class StreamedFleet(Protocol):
@@ -40,119 +39,199 @@ class StreamedFleet(Protocol):
     def change(self) -> FleetChange | None:
         """What the last tick changed."""
 
+    def face(self, privacy: PrivacyClass) -> Face:
+        """What a privacy class is shown."""
 
-def _event(name: Literal["snapshot", "change"], change: FleetChange) -> bytes:
-    return b"event: %b\nid: %d\ndata: %b\n\n" % (name.encode(), change.tick, _encode(change))
+    def own_commands(self, users: Collection[str]) -> OwnCommands:
+        """The processes of these users."""
+
+    def take_changed_users(self) -> set[str]:
+        """Of whom a process came or went since the last call."""
 
 
-def _deflate(data: bytes) -> bytes:
-    compressor = zlib.compressobj(COMPRESSION_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH)
+class _OwnNews:
+    """What is told to one person alone, in however many tabs."""
+
+    def __init__(self, users: frozenset[str], block: Block) -> None:
+        self.users = users
+        self.block = block
+        self.watchers = 1
 
 
-class _Block:
-    """One event in the forms viewers want it, each made when first asked for."""
+class _Watcher:
+    """One open stream."""
 
-    def __init__(self, plain: bytes) -> None:
-        self._plain = plain
-        self._deflated: bytes | None = None
+    def __init__(
+        self, task: asyncio.Task[Any], viewer: Viewer, privacy: PrivacyClass, *, is_deflated: bool
+    ) -> None:
+        self.task = task
+        self.viewer = viewer
+        self.privacy = privacy
+        self.is_deflated = is_deflated
+        self.is_dropped = False
+        self.own: _OwnNews | None = None
 
-    def content(self, is_deflated: bool) -> bytes:
-        if not is_deflated:
-            return self._plain
-        if self._deflated is None:
-            self._deflated = _deflate(self._plain)
-        return self._deflated
+    def drop(self) -> None:
+        """End the stream at once, whatever it is about to send."""
+        self.is_dropped = True
+        self.task.cancel()
 
 
 class LiveStream:
     """All viewers. ``publish`` is called after every tick, on the same event loop."""
 
-    def __init__(self, fleet: StreamedFleet, *, max_viewers: int) -> None:
+    def __init__(
+        self,
+        fleet: StreamedFleet,
+        *,
+        max_viewers: int,
+        wall: Callable[[], float],
+        note_watching: Callable[[Viewer], None] = lambda viewer: None,
+    ) -> None:
+        """``note_watching`` is told at every tick who watches with an account."""
         self._fleet = fleet
         self._max_viewers = max_viewers
-        self._viewers: set[asyncio.Task[Any]] = set()
+        self._wall = wall
+        self._note_watching = note_watching
+        self._watchers: set[_Watcher] = set()
+        self._editors: dict[PrivacyClass, Editor] = {}
+        self._own: dict[tuple[str, frozenset[str]], _OwnNews] = {}
         self._ticked = asyncio.Event()
-        self._tick = -1
-        self._after_tick: int | None = None
-        self._change: _Block | None = None
-        self._snapshot: _Block | None = None
-        self._heartbeat = _Block(_HEARTBEAT)
+        self._change: Issue | None = None
+        self._snapshot: Issue | None = None
         self._resyncs = 0
         self._is_closing = False
 
     def health(self) -> ViewerHealth:
         """Tell how many are looking."""
-        return ViewerHealth(open=len(self._viewers), limit=self._max_viewers, resyncs=self._resyncs)
+        return ViewerHealth(open=len(self._watchers), limit=self._max_viewers, resyncs=self._resyncs)
 
     def publish(self) -> None:
         """Make the last tick's changes known; no work if nobody looks."""
         self._snapshot = self._change = None
-        if not self._viewers:
-            self._tick = -1
+        changed_users = self._fleet.take_changed_users()
+        now = self._wall()
+        self.drop(lambda viewer: viewer.expires_at is not None and viewer.expires_at <= now)
+        if not self._watchers:
             return
+        for own in self._own.values():
+            if not own.users.isdisjoint(changed_users):
+                block = own_block(self._fleet.own_commands(own.users))
+                if block.plain != own.block.plain:
+                    own.block = block
+        for watcher in self._watchers:
+            if watcher.viewer.account is not None:
+                self._note_watching(watcher.viewer)
         change = self._fleet.change()
         if change is not None:
-            self._tick, self._after_tick = change.tick, change.after_tick
-            self._change = _Block(_event("change", change))
+            self._change = Issue("change", change)
             self._wake()
+
+    def drop(self, is_over: Callable[[Viewer], bool]) -> int:
+        """End at once the streams of the viewers for whom this is so; gives how many."""
+        dropped = [watcher for watcher in self._watchers if is_over(watcher.viewer)]
+        for watcher in dropped:
+            watcher.drop()
+        return len(dropped)
 
     def _wake(self) -> None:
         self._ticked.set()
         self._ticked = asyncio.Event()
 
-    def _snapshot_block(self) -> _Block:
+    def _last_snapshot(self) -> Issue:
         if self._snapshot is None:
-            snapshot = self._fleet.snapshot()
-            self._tick = snapshot.tick
-            self._snapshot = _Block(_event("snapshot", snapshot))
+            self._snapshot = Issue("snapshot", self._fleet.snapshot())
         return self._snapshot
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one viewer until it leaves. Raises ``HttpError`` before anything was sent."""
+    def _editor(self, privacy: PrivacyClass) -> Editor:
+        editor = self._editors.get(privacy)
+        if editor is None:
+            editor = CountsEditor() if privacy == "counts" else FaceEditor(self._fleet.face(privacy))
+            self._editors[privacy] = editor
+        return editor
+
+    # -- one viewer --------------------------------------------------------------------------------------------
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, viewer: Viewer) -> None:
+        """Serve one viewer until it leaves or may look no more. Raises ``HttpError`` before anything was sent."""
         if scope["method"] != "GET":
             raise HttpError(
                 405, "method_not_allowed", "the stream is read with GET", headers={"Allow": "GET"}
             )
-        if len(self._viewers) >= self._max_viewers:
+        if viewer.privacy is None:
+            raise HttpError(401, "login_needed", "log in first")
+        if len(self._watchers) >= self._max_viewers:
             raise HttpError(
                 503,
                 "too_many_viewers",
                 "too many live views are open; try again later",
                 headers={"Retry-After": "30"},
             )
-        viewer = asyncio.current_task()
-        if viewer is None:
+        task = asyncio.current_task()
+        if task is None:
             raise RuntimeError("a viewer is served in a task")
-        self._viewers.add(viewer)
-        watch = asyncio.get_running_loop().create_task(_leave_with(receive, viewer))
+        watcher = _Watcher(task, viewer, viewer.privacy, is_deflated=_takes_gzip(scope))
+        self._watchers.add(watcher)
+        self._enter_own(watcher)
+        watch = asyncio.get_running_loop().create_task(_leave_with(receive, task))
         try:
-            await self._send_all(send, is_deflated=_takes_gzip(scope))
+            await self._send_all(send, watcher)
         except asyncio.CancelledError:
-            if not (watch.done() or self._is_closing) or viewer.uncancel() > 0:
+            is_ours = watch.done() or self._is_closing or watcher.is_dropped
+            if not is_ours or task.uncancel() > 0:
                 raise
+            if watcher.is_dropped and not watch.done():
+                await _end(send)
         except TimeoutError:
             pass
         finally:
-            self._viewers.discard(viewer)
+            self._leave(watcher)
             watch.cancel()
 
-    async def _send_all(self, send: Send, *, is_deflated: bool) -> None:
+    def _enter_own(self, watcher: _Watcher) -> None:
+        account = watcher.viewer.account
+        if account is None or not account.linux_names:
+            return
+        users = frozenset(account.linux_names)
+        own = self._own.get((account.id, users))
+        if own is None:
+            own = _OwnNews(users, own_block(self._fleet.own_commands(users)))
+            self._own[account.id, users] = own
+        else:
+            own.watchers += 1
+        watcher.own = own
+
+    def _leave(self, watcher: _Watcher) -> None:
+        self._watchers.discard(watcher)
+        if all(other.privacy != watcher.privacy for other in self._watchers):
+            self._editors.pop(watcher.privacy, None)
+        account, own = watcher.viewer.account, watcher.own
+        if account is not None and own is not None:
+            own.watchers -= 1
+            if own.watchers == 0:
+                del self._own[account.id, own.users]
+
+    async def _send_all(self, send: Send, watcher: _Watcher) -> None:
+        privacy, is_deflated, own = watcher.privacy, watcher.is_deflated, watcher.own
         headers = [
             (b"content-type", b"text/event-stream; charset=utf-8"),
             (b"cache-control", b"no-store, no-transform"),
-            (b"vary", b"accept-encoding"),
+            (b"vary", b"accept-encoding, authorization, cookie"),
             (b"x-accel-buffering", b"no"),
             (b"x-content-type-options", b"nosniff"),
         ]
         if is_deflated:
             headers.append((b"content-encoding", b"gzip"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        content = _GZIP_HEADER if is_deflated else b""
-        content += self._snapshot_block().content(is_deflated)
-        seen = self._tick
+        issue = self._last_snapshot()
+        content = GZIP_HEADER if is_deflated else b""
+        content += issue.content(privacy, self._editor(privacy), is_deflated)
+        own_told: Block | None = None
         while not self._is_closing:
             ticked = self._ticked
+            if own is not None and own.block is not own_told:
+                own_told = own.block
+                content += own_told.content(is_deflated)
             async with asyncio.timeout(STUCK_SECONDS):
                 await send({"type": "http.response.body", "body": content, "more_body": True})
             if self._ticked is ticked:
@@ -160,24 +239,25 @@ class LiveStream:
                     async with asyncio.timeout(HEARTBEAT_SECONDS):
                         await ticked.wait()
                 except TimeoutError:
-                    content = self._heartbeat.content(is_deflated)
+                    content = _HEARTBEAT.content(is_deflated)
                     continue
-            if self._change is not None and self._after_tick == seen:
-                content = self._change.content(is_deflated)
+            change = self._change
+            if change is not None and change.after_tick == issue.tick:
+                issue = change
             else:
                 self._resyncs += 1
-                content = self._snapshot_block().content(is_deflated)
-            seen = self._tick
+                issue, own_told = self._last_snapshot(), None
+            content = issue.content(privacy, self._editor(privacy), is_deflated)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def close(self) -> None:
         """End every stream: viewers connect again by themselves."""
         self._is_closing = True
         self._wake()
-        if self._viewers:
-            _, stuck = await asyncio.wait(self._viewers, timeout=1.0)
-            for viewer in stuck:
-                viewer.cancel()
+        if self._watchers:
+            _, stuck = await asyncio.wait({watcher.task for watcher in self._watchers}, timeout=1.0)
+            for task in stuck:
+                task.cancel()
 
 
 def _takes_gzip(scope: Scope) -> bool:
@@ -190,3 +270,9 @@ async def _leave_with(receive: Receive, viewer: asyncio.Task[Any]) -> None:
         if (await receive())["type"] == "http.disconnect":
             viewer.cancel()
             return
+
+
+async def _end(send: Send) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PARTING_SECONDS):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})

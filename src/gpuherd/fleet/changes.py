@@ -26,6 +26,7 @@ __all__ = [
     "FleetChange",
     "HostColumns",
     "HostStateColumns",
+    "OwnCommands",
     "UseColumns",
 ]
 
@@ -126,3 +127,15 @@ class FleetChange(Struct, frozen=True, kw_only=True):
     hosts: HostColumns
     host_states: HostStateColumns
     uses: UseColumns
+
+
+class OwnCommands(Struct, frozen=True, kw_only=True):
+    """All processes of the viewer itself, with full command lines: position i of every list belongs to one process.
+
+    A process is known by its node, pid and start.
+    """
+
+    node_id: list[str]
+    pid: list[int]
+    started_at: Numbers
+    command: list[str | None]

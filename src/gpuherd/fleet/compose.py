@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -35,10 +35,10 @@ from gpuherd.model.hosts import HostSample
 from gpuherd.model.processes import ProcessSample, UseSample
 from gpuherd.wire.matrix import unpack, unpack_numbers
 
-__all__ = ["Composer", "node_reason"]
+__all__ = ["NODE_REASONS", "Composer", "node_reason"]
 
 S = TypeVar("S", bound=Struct)
-_NODE_REASONS: dict[NodeState, str] = {
+NODE_REASONS: dict[NodeState, str] = {
     "live": "reports arrive on time",
     "stale": "reports are overdue",
     "offline": "no report for longer than the offline limit",
@@ -49,7 +49,7 @@ _NODE_REASONS: dict[NodeState, str] = {
 def node_reason(node: Node, state: NodeState) -> str:
     """Say why a node is in its state: what kept us from hearing of it, if we know."""
     contact = node.notes.get("contact")
-    return _NODE_REASONS[state] if contact is None or state == "live" else contact.message
+    return NODE_REASONS[state] if contact is None or state == "live" else contact.message
 
 
 def _sample(cells: list[float], kind: type[S], columns: tuple[Column, ...]) -> S:
@@ -185,8 +185,8 @@ class Composer:
             )
         return by_device
 
-    def users(self) -> tuple[UserView, ...]:
-        """Gather who holds what over the whole herd."""
+    def users(self, called: Callable[[str | None], str | None]) -> tuple[UserView, ...]:
+        """Gather who holds what over the whole herd. ``called`` gives what a user is called."""
         holdings = []
         for node in self._nodes.values():
             uses = unpack(node.uses, node.layout.uses, UseSample, COLUMNS["uses"], len(node.table.uses))
@@ -194,7 +194,7 @@ class Composer:
                 process, device = node.table.processes[use.process], node.devices[use.device]
                 holdings.append(
                     Holding(
-                        user=process.user,
+                        user=called(process.user),
                         process=(node.id, process.pid),
                         place=DevicePlace(
                             node_id=node.id,

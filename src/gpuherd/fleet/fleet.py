@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
 from collections.abc import Collection, Iterable
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from gpuherd.fleet.availability import assess_devices, assess_nodes
 from gpuherd.fleet.booked import BookedDevices
 from gpuherd.fleet.bounds import drop_lies
-from gpuherd.fleet.changes import FleetChange
+from gpuherd.fleet.changes import FleetChange, OwnCommands
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer
 from gpuherd.fleet.hygiene import clean_problems
@@ -19,16 +20,20 @@ from gpuherd.fleet.kept import age_seconds, last_report, play_back
 from gpuherd.fleet.listing import ListedDevice, list_devices
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Node, NodeHealth, Run
+from gpuherd.fleet.own import OwnedProcesses
+from gpuherd.fleet.privacy import AdminFace, Face, MemberFace, PublicFace
+from gpuherd.fleet.pseudonyms import Pseudonyms
 from gpuherd.fleet.publish import Publication
 from gpuherd.fleet.recent import Recent, RecentView
 from gpuherd.fleet.report_run import ReportRun
 from gpuherd.fleet.rows import DeviceRows, Floats, NodeRows
-from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
+from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings, PrivacySettings
 from gpuherd.fleet.states import kept_states, restore_states
 from gpuherd.fleet.twins import find_twins
 from gpuherd.fleet.views import NODE_STATES, DeviceView, FleetNotice, FleetView, NodeView, Totals, UserView
 from gpuherd.model.bookings import BookingUse, DeviceBookingFacts, DeviceRef
 from gpuherd.model.errors import Refused
+from gpuherd.model.people import PrivacyClass
 from gpuherd.model.reports import Problem, Report
 from gpuherd.model.targets import NodeWay
 from gpuherd.records.last_reports import LastReport
@@ -51,9 +56,14 @@ class Fleet:
         clock: Clock,
         settings: AvailabilitySettings | None = None,
         names: Names | None = None,
+        privacy: PrivacySettings | None = None,
+        pseudonyms: Pseudonyms | None = None,
         tick_seconds: float = 1.0,
     ) -> None:
-        """``tick_seconds``: how often ``tick`` is going to be called; viewers are told."""
+        """``tick_seconds``: how often ``tick`` is going to be called; viewers are told.
+
+        Without ``pseudonyms``, those of this process are good until it ends.
+        """
         self.clock = clock
         self.settings = settings or AvailabilitySettings()
         self.names = names or Names(DisplaySettings())
@@ -66,12 +76,19 @@ class Fleet:
         self._reports: dict[str, ReportRun] = {}
         self._recent = Recent(self._rows, self._node_rows, clock)
         self._booked = BookedDevices(self._rows, self._nodes)
+        self._owned = OwnedProcesses(self._nodes)
+        self._privacy = privacy or PrivacySettings()
+        self._public = PublicFace(pseudonyms or Pseudonyms(secrets.token_bytes(32)))
         self._composer = Composer(
             self._rows, self._node_rows, self._nodes, self._models, clock, self.names, self._booked
         )
         self._publication = Publication(
             self._rows, self._node_rows, self._nodes, self._composer, self._booked, clock, tick_seconds
         )
+
+    def set_pseudonyms(self, pseudonyms: Pseudonyms) -> None:
+        """Call people by these names in public from now on; to be called before anyone looks."""
+        self._public.pseudonyms = pseudonyms
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
@@ -98,6 +115,7 @@ class Fleet:
             self._unsaved.pop(node_id, None)
             self._reports.pop(node_id, None)
             self._booked.devices_moved(node_id)
+            self._owned.forget(node_id)
             self._publication.node_removed(node)
 
     def has_node(self, node_id: str) -> bool:
@@ -133,6 +151,7 @@ class Fleet:
     def set_bookings(self, bookings: Iterable[DeviceBookingFacts]) -> None:
         """Know all bookings that run, are to come or have ended within two days, instead of those known before."""
         self._booked.take(bookings)
+        self._public.persons = self._booked.persons
 
     def booking_uses(self) -> dict[tuple[int, DeviceRef], BookingUse]:
         """Tell what happens on every device of every booking that runs, as of the last tick."""
@@ -239,6 +258,7 @@ class Fleet:
         self._describe_rows(node)
         node.table, node.owners = run.table, run.owners
         self._booked.table_changed(node.id)
+        self._owned.take(node)
         node.layout = run.hello.layout
         node.is_native = node.layout.devices == LAYOUT.devices and node.layout.host == LAYOUT.host
         node.hello_message, node.facts_message, node.table_message = (
@@ -355,6 +375,33 @@ class Fleet:
 
     # -- faces -------------------------------------------------------------------------------------------------
 
+    @property
+    def shows_command_lines(self) -> bool:
+        """Whether everyone who sees names sees command lines."""
+        return self._privacy.command_lines == "members"
+
+    def face(self, privacy: PrivacyClass) -> Face:
+        """Give what a privacy class is shown; ``Refused`` for one that sees totals alone."""
+        if privacy == "public":
+            return self._public
+        if privacy == "member":
+            return AdminFace() if self.shows_command_lines else MemberFace()
+        if privacy == "admin":
+            return AdminFace()
+        raise Refused("totals_only", "only totals are shown to you")
+
+    def own_commands(self, users: Collection[str]) -> OwnCommands:
+        """Give the processes of these users, as nodes call them, with their command lines."""
+        return self._owned.commands(users)
+
+    def devices_used_by(self, users: Collection[str]) -> tuple[DeviceRef, ...]:
+        """Give the devices on which these users, as nodes call them, compute right now."""
+        return self._owned.devices(users)
+
+    def take_changed_users(self) -> set[str]:
+        """Give the users, as nodes call them, of whom a process came or went since the last call."""
+        return self._owned.take_changed()
+
     def snapshot(self) -> FleetChange:
         """Everything as of the last published tick, for a viewer who starts to look."""
         return self._publication.snapshot(self.tick_number)
@@ -395,9 +442,9 @@ class Fleet:
         """Every device to choose from; far cheaper than ``devices``."""
         return list_devices(self._composer, self._rows)
 
-    def users(self) -> tuple[UserView, ...]:
+    def users(self, face: Face | None = None) -> tuple[UserView, ...]:
         """Who holds what, the largest holders first."""
-        return self._composer.users()
+        return self._composer.users((face or AdminFace()).user)
 
     def totals(self) -> Totals:
         """The herd in numbers."""

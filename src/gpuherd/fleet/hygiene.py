@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from msgspec import Struct, structs
 
+from gpuherd.fleet.pseudonyms import without_mark
 from gpuherd.model.errors import Refused
-from gpuherd.model.processes import ProcessTable
+from gpuherd.model.processes import Process, ProcessTable
 from gpuherd.model.reports import NodeFacts, Problem
 from gpuherd.model.text import COMMAND_LENGTH, LABEL_LENGTH, SENTENCE_LENGTH, clean
 
@@ -59,7 +60,7 @@ def clean_facts(facts: NodeFacts) -> NodeFacts:
 
 
 def clean_table(table: ProcessTable, device_count: int) -> ProcessTable:
-    """Clean all names and commands; refuse uses that point nowhere."""
+    """Clean all names and commands; no user is called like a pseudonym. Refuse uses that point nowhere."""
     for position, use in enumerate(table.uses):
         if use.device >= device_count or use.process >= len(table.processes):
             raise Refused(
@@ -67,7 +68,14 @@ def clean_table(table: ProcessTable, device_count: int) -> ProcessTable:
                 f"uses[{position}] names device {use.device} of {device_count} "
                 f"and process {use.process} of {len(table.processes)}",
             )
-    return structs.replace(table, processes=tuple(_clean(process) for process in table.processes))
+    return structs.replace(table, processes=tuple(_clean_process(process) for process in table.processes))
+
+
+def _clean_process(process: Process) -> Process:
+    process = _clean(process)
+    if process.user is None or (user := without_mark(process.user)) == process.user:
+        return process
+    return structs.replace(process, user=user)
 
 
 def clean_problems(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:

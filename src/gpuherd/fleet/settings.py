@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from gpuherd.model.text import Label
 from gpuherd.model.units import Ratio
 
-__all__ = ["AvailabilitySettings", "DisplaySettings"]
+__all__ = ["AvailabilitySettings", "DisplaySettings", "PrivacySettings"]
 
 PositiveSeconds = Annotated[float, Meta(gt=0, le=1e7)]
 
@@ -62,3 +62,15 @@ class DisplaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Path | None,
         Meta(description="File with further lines `alias1,alias2,user # comment`."),
     ] = None
+
+
+class PrivacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[privacy]`` table of gpuherd.toml: what people see of each other."""
+
+    command_lines: Annotated[
+        Literal["owner", "members"],
+        Meta(
+            description="Who reads the full command line of a process: its owner and admins, or everyone who sees "
+            "names. The others see the program's name."
+        ),
+    ] = "owner"

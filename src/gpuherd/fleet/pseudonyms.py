@@ -1,0 +1,73 @@
+"""Names for people who are not to be named: always the same for the same person, and telling nothing.
+
+A pseudonym is made of a keyed digest of the user's name, so that nobody without the hub's secret can find out whose it
+is by trying names. It begins with a sign with which no user's name is shown, so that no node can pass a user off as
+someone's pseudonym.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import unicodedata
+
+from gpuherd.fleet.pseudonym_words import ANIMALS, QUALITIES
+
+__all__ = ["MARK", "Pseudonyms", "without_mark"]
+
+MARK = "~"
+_LOOKALIKES = frozenset(
+    (
+        MARK,
+        "\N{FULLWIDTH TILDE}",
+        "\N{SMALL TILDE}",
+        "\N{TILDE OPERATOR}",
+        "\N{REVERSED TILDE}",
+        "\N{WAVE DASH}",
+        "\N{SWUNG DASH}",
+    )
+)
+_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+SHORTEST = 4
+MAX_KEPT = 50_000
+"""Nodes may report any number of names."""
+
+
+class Pseudonyms:
+    """Gives pseudonyms; two names in use never share one."""
+
+    def __init__(self, secret: bytes) -> None:
+        """``secret``: at least 16 random bytes, kept for as long as pseudonyms are to stay the same."""
+        if len(secret) < 16:
+            raise ValueError("the secret of the pseudonyms is shorter than 16 bytes")
+        self._secret = secret
+        self._given: dict[str, str] = {}
+        self._taken: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        """Give a user's pseudonym. Capitals make no difference."""
+        given = self._given.get(name)
+        if given is None:
+            if len(self._given) >= MAX_KEPT:
+                self._given.clear()
+                self._taken.clear()
+            given = self._given[name] = self._make(unicodedata.normalize("NFKC", name).casefold())
+        return given
+
+    def _make(self, person: str) -> str:
+        digest = hmac.digest(self._secret, b"gpuherd pseudonym v1\0" + person.encode(), hashlib.sha256)
+        words = f"{QUALITIES[digest[0] % len(QUALITIES)]}-{ANIMALS[digest[1] % len(ANIMALS)]}"
+        letters = "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[2:])
+        # Four letters and two words are 32 bits, which a few thousand people hardly ever share: then one gets more.
+        for length in range(SHORTEST, len(letters) + 1):
+            pseudonym = f"{MARK}{words}-{letters[:length]}"
+            if self._taken.setdefault(pseudonym, person) == person:
+                return pseudonym
+        raise AssertionError("two names have the same digest")
+
+
+def without_mark(user: str) -> str:
+    """Give a user's name as a node reports it so that it cannot be taken for a pseudonym."""
+    if user[:1] not in _LOOKALIKES:
+        return user
+    return "\N{REPLACEMENT CHARACTER}" + user[1:]
