@@ -34,10 +34,6 @@ class Admission:
         self._waiting = 0
         self.refused_credentials = 0
 
-    def close(self) -> None:
-        """Close the records."""
-        self._enrolment.close()
-
     async def refresh(self) -> None:
         """Read nodes and credentials anew and pass on what changed."""
         enrolled = await asyncio.to_thread(self._enrolment.load)

@@ -82,10 +82,20 @@ _CODES = {
     429: "too_many_requests",
 }
 _REFUSED_STATUS = {
+    "account_disabled": 403,
+    "code_invalid": 403,
     "credential_taken": 409,
+    "group_needed": 403,
+    "last_admin": 409,
+    "linux_name_taken": 409,
+    "login_failed": 401,
     "name_taken": 409,
+    "password_wrong": 403,
+    "setup_done": 409,
     "token_invalid": 403,
     "too_many_attempts": 429,
+    "too_many_tokens": 409,
+    "unknown_account": 404,
     "unknown_node": 404,
 }
 

@@ -18,21 +18,26 @@ from gpuherd.api.agent_socket import AgentSocket
 from gpuherd.api.app import HubApp
 from gpuherd.api.asgi import App
 from gpuherd.api.booking_service import BookingService
-from gpuherd.api.enrolling import open_enrolment
+from gpuherd.api.front import Front, open_front
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, LinkHealth
-from gpuherd.api.identity import OpenHub
 from gpuherd.api.keeping import Keeper
 from gpuherd.api.known_nodes import FILE_NAME
+from gpuherd.api.open_records import OpenRecords, open_hub_records
 from gpuherd.api.outfit import BareOutfit, Door, Outfit
 from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
+from gpuherd.api.reception import Reception
+from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.rest import build_rest
 from gpuherd.api.roster import FINDING, Roster
 from gpuherd.api.server import TlsFiles, WebServer, claim_address
 from gpuherd.api.settings import HubSettings
 from gpuherd.api.stream import LiveStream
 from gpuherd.api.supervision import Loop, Supervisor
-from gpuherd.auth.enrolment import Enrolled
+from gpuherd.auth.enrolment import Enrolled, Enrolment
+from gpuherd.auth.settings import LoginSettings
+from gpuherd.auth.setup import setup_link
+from gpuherd.auth.ways import LoginWays
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.names import Names
@@ -45,7 +50,7 @@ from gpuherd.records.last_reports import LastReports
 from gpuherd.records.nodes import EnrolledNodes
 from gpuherd.sources.push import NodeLinks
 
-__all__ = ["Hub", "open_enrolment"]
+__all__ = ["Hub"]
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +106,8 @@ class Hub:
         *,
         outfit: Outfit | None = None,
         names: Names | None = None,
+        login: LoginSettings | None = None,
+        ways: LoginWays | None = None,
         open_store: Callable[[Path], LastReports] = LastReports,
         page_folder: Path = PAGE_FOLDER,
     ) -> None:
@@ -122,6 +129,9 @@ class Hub:
         self._page_folder = page_folder
         self._supervisor = Supervisor(self.clock)
         self._watches: list[Loop] = []
+        self._login = login or LoginSettings()
+        self._ways = ways or LoginWays()
+        self._front: Front | None = None
         self._admission: Admission | None = None
         self._keeper: Keeper | None = None
         self._server: WebServer | None = None
@@ -137,8 +147,11 @@ class Hub:
         _make_state_dir(self.settings.state_dir)
         self._lock = _lock_state_dir(self.settings.state_dir)
         try:
-            enrolment = await asyncio.to_thread(open_enrolment, self.settings)
-            self._admission = Admission(enrolment, self.clock, on_change=self._nodes_changed)
+            records = await asyncio.to_thread(open_hub_records, self.settings)
+            self._front = open_front(
+                self.settings, self._login, self._ways, records=records, clock=self.clock
+            )
+            self._admission = Admission(Enrolment(records.nodes), self.clock, on_change=self._nodes_changed)
             store = self._open_store(self.settings.state_dir / "state.sqlite")
             self._keeper = Keeper(
                 store,
@@ -154,11 +167,12 @@ class Hub:
                 forget=self._forget,
             )
             await self._admission.refresh()
+            await self._front.identity.refresh()
             self._roster.restore()
             self._restore(store)
             self.fleet.tick()
             self._server = WebServer(
-                self._app(self._admission),
+                self._app(self._admission, self._front),
                 address=self.settings.address,
                 max_connections=self.settings.max_connections,
                 tls=_tls_files(self.settings),
@@ -169,13 +183,14 @@ class Hub:
             await self._close_doors()
             self._close()
             raise
-        self._start_loops(self._admission, self._keeper, self._roster)
+        self._start_loops(self._admission, self._front, self._keeper, self._roster)
         return self
 
-    def _start_loops(self, admission: Admission, keeper: Keeper, roster: Roster) -> None:
+    def _start_loops(self, admission: Admission, front: Front, keeper: Keeper, roster: Roster) -> None:
         self._supervisor.add("tick", self._tick, every_seconds=self.settings.tick_seconds)
         self._supervisor.add("keep last state", keeper.flush, every_seconds=FLUSH_SECONDS)
         self._supervisor.add("watch records", admission.watch, every_seconds=RECORDS_SECONDS)
+        self._supervisor.add("watch people", front.identity.watch, every_seconds=RECORDS_SECONDS)
         self._supervisor.add("sweep links", self._sweep, every_seconds=SWEEP_SECONDS)
         for watch in self._outfit.watches(roster):
             self._watches.append(
@@ -214,8 +229,8 @@ class Hub:
     def _close(self) -> None:
         if self._keeper is not None:
             self._keeper.close()
-        if self._admission is not None:
-            self._admission.close()
+        if self._front is not None:
+            self._front.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -245,11 +260,16 @@ class Hub:
         """Enrol without a token, for the machine the hub runs on; an old credential of that name becomes void."""
         return await self._admitted.admit(name)
 
-    def _app(self, admission: Admission) -> HubApp:
+    async def setup_link(self) -> str | None:
+        """Make a link that makes the first admin; none if there is one. Links made before are void."""
+        code = await self._entered.new_setup_code()
+        return None if code is None else setup_link(self.url, code)
+
+    def _app(self, admission: Admission, front: Front) -> HubApp:
         return HubApp(
             mount=self.settings.mount,
             guard=Guard([*self.settings.allowed_hosts, socket.gethostname()]),
-            identification=OpenHub(self.settings),
+            identification=front.identity,
             socket=AgentSocket(self.links, admission.node_of),
             stream=self.stream,
             rest=cast("App", build_rest(self)),
@@ -329,6 +349,37 @@ class Hub:
         if self._admission is None:
             raise RuntimeError("the hub is not started")
         return self._admission
+
+    @property
+    def _entered(self) -> Front:
+        if self._front is None:
+            raise RuntimeError("the hub is not started")
+        return self._front
+
+    @property
+    def records(self) -> OpenRecords:
+        """What is kept for good; its verbs block."""
+        return self._entered.records
+
+    @property
+    def record_calls(self) -> RecordCalls:
+        """Where the verbs of the records are called."""
+        return self._entered.calls
+
+    @property
+    def reception(self) -> Reception:
+        """Logging in and out."""
+        return self._entered.reception
+
+    @property
+    def zone(self) -> str:
+        """Time zone of times that come without one."""
+        return "UTC"
+
+    @property
+    def bookings_enabled(self) -> bool:
+        """Whether anything can be booked."""
+        return True
 
     @property
     def bookings(self) -> BookingService:

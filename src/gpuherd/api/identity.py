@@ -1,28 +1,137 @@
-"""Who makes a request."""
+"""Who makes a request: by the browser's cookie, an API token, a proxy's word, or nobody."""
 
 from __future__ import annotations
 
-from gpuherd.api.asgi import Scope
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from gpuherd.api.asgi import Scope, header
+from gpuherd.api.cookies import session_secret
+from gpuherd.api.errors import HttpError
+from gpuherd.api.record_calls import RecordCalls
+from gpuherd.api.sender import SENDER_KEY, Sender, Senders
 from gpuherd.api.settings import HubSettings
-from gpuherd.model.people import PrivacyClass, Viewer
+from gpuherd.auth.authority import ALL_SCOPES, Authority, find_key, load_known, shown_to
+from gpuherd.auth.secrets import API_TOKEN_PREFIX, SESSION_PREFIX, digest, is_secret
+from gpuherd.fleet.clock import Clock
+from gpuherd.model.errors import Failed, Refused
+from gpuherd.model.people import Account, PrivacyClass, Viewer
+from gpuherd.records.people import PeopleRecords
 
-__all__ = ["OpenHub"]
+__all__ = ["Identity", "ProxyWord"]
+
+_SHOWN_TO_ALL: dict[str | None, PrivacyClass | None] = {
+    "off": None,
+    "counts": "counts",
+    "read": "public",
+    None: None,
+}
 
 
-class OpenHub:
-    """Everyone is nobody, and sees what the hub shows in public."""
+class ProxyWord(Protocol):
+    """Finds the account of whom a proxy names."""
 
-    def __init__(self, settings: HubSettings) -> None:
-        shown: dict[str | None, PrivacyClass | None] = {
-            "off": None,
-            "counts": "counts",
-            "read": "public",
-            # Only on loopback, or the hub would not have started.
-            None: "member",
-        }
-        self._privacy = shown[settings.public]
+    async def account(self, scope: Scope, sender: Sender) -> Account | None:
+        """Give the account; none if no proxy names anyone. ``Refused`` for someone who may not enter."""
+
+
+class Identity:
+    """Tells who makes a request, and whether someone who was let in still may."""
+
+    def __init__(
+        self,
+        settings: HubSettings,
+        *,
+        authority: Authority,
+        records: PeopleRecords,
+        calls: RecordCalls,
+        clock: Clock,
+        on_change: Callable[[], Any] = lambda: None,
+    ) -> None:
+        self._senders = Senders(settings.trusted_proxies)
+        self._shown_to_all = _SHOWN_TO_ALL[settings.public]
+        self._is_open_at_first = settings.public is None and settings.address.is_loopback
+        self._authority = authority
+        self._records = records
+        self._calls = calls
+        self._clock = clock
+        self._on_change = on_change
+        self.proxy_word: ProxyWord | None = None
 
     async def viewer(self, scope: Scope) -> Viewer:
-        """Give someone without an account."""
-        client = scope.get("client")
-        return Viewer(privacy=self._privacy, peer=str(client[0]) if client else "unknown")
+        """Find out; a bad or expired credential is nobody. ``HttpError`` 503 if the records do not answer."""
+        sender = self._senders.of(scope)
+        scope[SENDER_KEY] = sender
+        try:
+            viewer = await self._someone(scope, sender)
+        except Failed as error:
+            raise HttpError(503, "unavailable", str(error), headers={"Retry-After": "5"}) from error
+        return viewer or Viewer(privacy=self._shown_to(sender), peer=sender.address)
+
+    async def _someone(self, scope: Scope, sender: Sender) -> Viewer | None:
+        scheme, _, credential = (header(scope, b"authorization") or "").partition(" ")
+        if scheme.lower() == "bearer" and credential.startswith(API_TOKEN_PREFIX):
+            # Whoever shows a token means it: a bad one is not made good by a cookie.
+            return await self._by_key(credential.strip(), API_TOKEN_PREFIX, sender)
+        secret = session_secret(scope, sender)
+        viewer = None if secret is None else await self._by_key(secret, SESSION_PREFIX, sender)
+        if viewer is None and self.proxy_word is not None:
+            return await self._by_proxy(self.proxy_word, scope, sender)
+        return viewer
+
+    async def _by_key(self, secret: str, prefix: str, sender: Sender) -> Viewer | None:
+        if not is_secret(secret, prefix):
+            return None
+        wanted, now = digest(secret), self._clock.wall()
+        key = self._authority.key(wanted)
+        if key is None:
+            generation = self._authority.generation
+            key = await self._calls.run(
+                find_key, self._records, wanted, now, is_token=prefix == API_TOKEN_PREFIX
+            )
+            if key is None:
+                return None
+            self._authority.keep(wanted, key, generation=generation)
+        return self._authority.viewer(key, now=now, peer=sender.address)
+
+    async def _by_proxy(self, proxy_word: ProxyWord, scope: Scope, sender: Sender) -> Viewer | None:
+        try:
+            account = await proxy_word.account(scope, sender)
+        except Refused:
+            return None
+        if account is None or account.is_disabled:
+            return None
+        return Viewer(
+            account=account,
+            privacy=shown_to(account, ALL_SCOPES),
+            scopes=ALL_SCOPES,
+            via="proxy",
+            peer=sender.address,
+        )
+
+    def _shown_to(self, sender: Sender) -> PrivacyClass | None:
+        if self._is_open_at_first and sender.is_local and not self._authority.has_accounts:
+            return "member"
+        return self._shown_to_all
+
+    def is_current(self, viewer: Viewer) -> bool:
+        """Tell whether someone who was let in earlier would be let in as the same now."""
+        if viewer.account is None:
+            return viewer.privacy == self._shown_to_all or not self._authority.has_accounts
+        return self._authority.is_current(viewer, now=self._clock.wall())
+
+    async def refresh(self) -> None:
+        """Read all accounts anew, and which keys still hold."""
+        for _ in range(3):
+            digests = self._authority.digests()
+            known = await self._calls.run(load_known, self._records, digests, self._clock.wall())
+            if digests.keys() >= self._authority.digests().keys():
+                break  # nobody has come in meanwhile
+        self._authority.learn(known)
+        self._on_change()
+
+    async def watch(self) -> None:
+        """See what others (the command line, another hub) have changed. Every second."""
+        revision = await self._calls.run(self._records.revision)
+        if revision != self._authority.revision:
+            await self.refresh()

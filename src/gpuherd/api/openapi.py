@@ -16,6 +16,8 @@ from gpuherd.api.errors import ErrorBody, ErrorDetail
 from gpuherd.api.health import Health
 from gpuherd.api.resources.enroll import EnrolmentRequest, EnrolmentResult
 from gpuherd.api.resources.reports import ReportReceipt
+from gpuherd.api.resources.session import LoginRequest, SessionView
+from gpuherd.api.resources.setup import SetupRequest
 from gpuherd.api.rest import build_rest
 from gpuherd.api.services import Services
 from gpuherd.bookings.requests import BookingChange, BookingRequest, Cancellation, CopyRequest, Extension
@@ -37,6 +39,9 @@ _ROOTS: tuple[type[Struct], ...] = (
     Health,
     Report,
     ReportReceipt,
+    SessionView,
+    LoginRequest,
+    SetupRequest,
     EnrolmentRequest,
     EnrolmentResult,
     BookingRequest,

@@ -1,24 +1,14 @@
-"""Blocking verbs of the records, called from the event loop: few threads, a bounded queue, a deadline.
-
-A database that is slow or frozen costs its own callers a clear error and nobody else anything: the event loop never
-waits, the threads are never more than a handful, and what nobody waits for any longer is not begun.
-"""
+"""Blocking verbs of the records, called from the event loop."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import threading
-from collections import deque
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
+from gpuherd.api.threads import BoundedThreads, TooMuchWork
 from gpuherd.model.errors import Failed
 
 __all__ = ["RecordCalls"]
-
-log = logging.getLogger(__name__)
 
 THREADS = 4
 MAX_WAITING = 256
@@ -28,41 +18,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Call:
-    """One verb with its arguments, and who waits for it."""
-
-    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
-        self._work = work
-        self._loop = loop
-        self.answer: asyncio.Future[Any] = loop.create_future()
-
-    def execute(self) -> None:
-        """Do the work, in a thread."""
-        result, failure = None, None
-        try:
-            result = self._work()
-        except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
-            failure = error
-        try:
-            self._loop.call_soon_threadsafe(self._finish, result, failure)
-        except RuntimeError:
-            log.debug("a verb of the records ended after the hub")
-
-    def _finish(self, result: Any, failure: BaseException | None) -> None:
-        if self.answer.done():
-            return  # whoever asked has given up
-        if failure is None:
-            self.answer.set_result(result)
-        else:
-            self.answer.set_exception(failure)
-
-
 class RecordCalls:
-    """Runs verbs in threads of its own. Used on one event loop.
-
-    Not ``asyncio.to_thread``: its threads are shared with everything else, its queue has no end, and the program waits
-    for them when it ends.
-    """
+    """Runs verbs in threads of their own: a slow or frozen database costs only those who need it, and a clear error."""
 
     def __init__(
         self,
@@ -71,13 +28,9 @@ class RecordCalls:
         max_waiting: int = MAX_WAITING,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
-        self._thread_count = threads
-        self._max_waiting = max_waiting
-        self._deadline_seconds = deadline_seconds
-        self._threads: list[threading.Thread] = []
-        self._waiting: deque[_Call] = deque()
-        self._changed = threading.Condition()
-        self._is_closed = False
+        self._threads = BoundedThreads(
+            "records", threads=threads, max_waiting=max_waiting, deadline_seconds=deadline_seconds
+        )
 
     async def run(self, verb: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a verb and give its answer; what it raises is raised here.
@@ -85,52 +38,15 @@ class RecordCalls:
         ``Failed`` at once if too many are waiting, and after the deadline if there is no answer. In the second case a
         verb that has begun may still take effect: after a write, look before trying again.
         """
-        call = _Call(partial(verb, *args, **kwargs), asyncio.get_running_loop())
-        self._put(call)
         try:
-            async with asyncio.timeout(self._deadline_seconds):
-                return await call.answer  # type: ignore[no-any-return]
+            return await self._threads.run(verb, *args, **kwargs)
+        except TooMuchWork:
+            raise Failed("the records are too busy; try again in a moment") from None
         except TimeoutError as error:
             raise Failed(
                 "the records do not answer; whether a change was made is uncertain, so look before trying again"
             ) from error
-        finally:
-            self._withdraw(call)
 
     def close(self) -> None:
-        """Begin nothing any more. Threads that are busy end with their verb, or with the program."""
-        with self._changed:
-            self._is_closed = True
-            self._waiting.clear()
-            self._changed.notify_all()
-
-    def _put(self, call: _Call) -> None:
-        with self._changed:
-            if self._is_closed:
-                raise Failed("the hub is stopping")
-            if len(self._waiting) >= self._max_waiting:
-                raise Failed("the records are too busy; try again in a moment")
-            self._waiting.append(call)
-            self._changed.notify()
-        if len(self._threads) < self._thread_count:
-            name = f"records {len(self._threads)}"
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
-            self._threads.append(thread)
-            thread.start()
-
-    def _withdraw(self, call: _Call) -> None:
-        if not call.answer.done():
-            call.answer.cancel()
-        with self._changed:
-            if call in self._waiting:
-                self._waiting.remove(call)
-
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                while not self._waiting and not self._is_closed:
-                    self._changed.wait()
-                if self._is_closed:
-                    return
-                call = self._waiting.popleft()
-            call.execute()
+        """Begin nothing any more."""
+        self._threads.close()

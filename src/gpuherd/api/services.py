@@ -7,6 +7,7 @@ from typing import Protocol
 
 from gpuherd.api.booking_service import BookingService
 from gpuherd.api.health import Health
+from gpuherd.api.reception import Reception
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
 from gpuherd.model.reports import Report
@@ -28,6 +29,18 @@ class EnrolledNode(Protocol):
 
 class Services(Protocol):
     """The hub as the resources see it. Everything is called on the event loop."""
+
+    @property
+    def reception(self) -> Reception:
+        """Logging in and out."""
+
+    @property
+    def zone(self) -> str:
+        """Time zone of times that come without one."""
+
+    @property
+    def bookings_enabled(self) -> bool:
+        """Whether anything can be booked."""
 
     @property
     def bookings(self) -> BookingService:

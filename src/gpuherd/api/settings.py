@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from gpuherd.api.networks import parse_networks
 from gpuherd.model.errors import Misconfigured
 
 __all__ = ["HubSettings", "ListenAddress", "listen_address"]
@@ -68,6 +69,13 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             "addresses. Requests for other names are refused: they may come from a rebound DNS name."
         ),
     ] = ()
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Addresses or networks of proxies in front of the hub. Only from these are X-Forwarded-For and "
+            "X-Forwarded-Proto believed."
+        ),
+    ] = ()
     records_url: Annotated[
         str | None,
         Meta(
@@ -99,12 +107,8 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def check(self) -> None:
         """Raise ``Misconfigured`` for settings that contradict each other."""
-        address = self.address
-        if not address.is_loopback and self.public in (None, "off"):
-            raise Misconfigured(
-                f'hub.listen: "{self.listen}" can be reached from other machines and there is no login yet; '
-                'set hub.public = "read" to let everyone look, or listen on 127.0.0.1'
-            )
+        listen_address(self.listen, "hub.listen")
+        parse_networks(self.trusted_proxies, "hub.trusted_proxies")
         segments = self.base_path.split("/")
         plain = all(c.isascii() and (c.isalnum() or c in "-_.~/") for c in self.base_path)
         if (

@@ -66,12 +66,13 @@ def run(context: click.Context, listen: str | None, base_path: str | None, publi
 
 async def _run(config: Config) -> None:
     from gpuherd.wiring.outfit import configured_hub
-    from gpuherd.wiring.up import stop_signals
+    from gpuherd.wiring.up import stop_signals, tell_setup_link
 
     stop = stop_signals()
     with config.source.locating():
         async with configured_hub(config) as hub:
             click.echo(f"gpuherd hub: {hub.url}")
+            await tell_setup_link(hub, click.echo)
             await hub.run_until(stop)
 
 

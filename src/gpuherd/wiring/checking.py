@@ -28,7 +28,7 @@ def check_config(config: Config) -> None:
             door = getattr(config.legacy, name)
             if door is not None:
                 listen_address(door.listen, f"legacy.{name}.listen")
-                resolve("gpuherd.api.legacy.gate:parse_networks")(door.networks, f"legacy.{name}.networks")
+                resolve("gpuherd.api.networks:parse_networks")(door.networks, f"legacy.{name}.networks")
     for number, settings in enumerate(config.nodes):
         place = f"nodes[{number}]"
         with config.source.locating(place):

@@ -24,7 +24,7 @@ from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.wiring.companion import keep_running
 from gpuherd.wiring.demo_herd import DemoNode, demo_herd
 from gpuherd.wiring.simulated_node import SimulatedNode
-from gpuherd.wiring.up import run_beside, stop_signals, write_secret
+from gpuherd.wiring.up import run_beside, stop_signals, tell_setup_link, write_secret
 
 __all__ = ["demo"]
 
@@ -59,6 +59,7 @@ async def demo(
             order = HerdOrder(nodes=nodes, epoch=epoch, hub_url=hub.url)
             (folder / "order.json").write_bytes(msgspec.json.encode(order))
             tell(f"gpuherd demo, {nodes} simulated nodes: {hub.url}   (Ctrl+C stops it)")
+            await tell_setup_link(hub, tell)
             await run_beside(hub, stop, keep_running("the herd", ["-m", "gpuherd.wiring.demo", str(folder)]))
 
 

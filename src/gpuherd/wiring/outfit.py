@@ -31,7 +31,11 @@ def configured_hub(config: Config) -> Hub:
     """Build a hub with everything that the configuration asks for; ``Misconfigured`` if it cannot be had."""
     with config.source.locating():
         return Hub(
-            config.hub, config.availability, outfit=ConfiguredOutfit(config), names=display_names(config)
+            config.hub,
+            config.availability,
+            outfit=ConfiguredOutfit(config),
+            names=display_names(config),
+            login=config.login,
         )
 
 

@@ -16,7 +16,7 @@ from gpuherd.wiring.companion import keep_running
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.outfit import configured_hub
 
-__all__ = ["stop_signals", "up", "write_secret"]
+__all__ = ["stop_signals", "tell_setup_link", "up", "write_secret"]
 
 
 def stop_signals() -> asyncio.Event:
@@ -56,6 +56,13 @@ async def run_beside(hub: Hub, stop: asyncio.Event, *companions: Coroutine[Any, 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def tell_setup_link(hub: Hub, tell: Callable[[str], None]) -> None:
+    """Print the link that makes the first admin, as long as there is none."""
+    link = await hub.setup_link()
+    if link is not None:
+        tell(f"Nobody can log in yet. Make yourself the admin, within a day: {link}")
+
+
 async def up(config: Config, tell: Callable[[str], None], config_arguments: Sequence[str] = ()) -> None:
     """Run until told to stop. This machine is enrolled by itself; its credential is renewed at each start."""
     stop = stop_signals()
@@ -64,6 +71,7 @@ async def up(config: Config, tell: Callable[[str], None], config_arguments: Sequ
         enrolled = await hub.admit(config.agent.node_name or socket.gethostname())
         write_secret(agent_dir / "credential", enrolled.credential)
         tell(f"gpuherd is up: {hub.url}   (Ctrl+C stops it)")
+        await tell_setup_link(hub, tell)
         arguments = [
             "-m",
             "gpuherd",

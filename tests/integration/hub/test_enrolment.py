@@ -12,7 +12,8 @@ import pytest
 
 from gpuherd.agent.address import HubAddress
 from gpuherd.agent.enrol import Credentials
-from gpuherd.api.hub import Hub, open_enrolment
+from gpuherd.api.enrolling import open_enrolment
+from gpuherd.api.hub import Hub
 from gpuherd.model.errors import Failed, Misconfigured
 from support.hub import node_client, running_hub
 

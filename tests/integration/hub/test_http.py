@@ -16,7 +16,8 @@ import yarl
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpuherd.api.hub import Hub, open_enrolment
+from gpuherd.api.enrolling import open_enrolment
+from gpuherd.api.hub import Hub
 from gpuherd.model.hosts import HostFacts
 from gpuherd.model.reports import NodeFacts, Report, Sample
 from support.herd import WORKING, gpu

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aiohttp
 
-from gpuherd.api.hub import open_enrolment
+from gpuherd.api.enrolling import open_enrolment
 from gpuherd.api.settings import HubSettings
 from gpuherd.records.last_reports import LastReports
 from support.hub import get_json

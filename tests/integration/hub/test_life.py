@@ -224,6 +224,7 @@ def test_the_command_runs_until_it_is_told_to_stop_and_administers_beside_it(tmp
         stack.callback(process.kill)
         assert process.stdout is not None
         assert process.stdout.readline() == f"gpuherd hub: http://127.0.0.1:{port}/\n"
+        assert f": http://127.0.0.1:{port}/?setup#ghc_" in process.stdout.readline()
         token = admin("token", "create", "--uses", "3", "--expires", "10m").stdout.strip()
         assert token.startswith("ghj_")
         from aiohttp import ClientSession

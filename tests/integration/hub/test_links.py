@@ -266,7 +266,7 @@ def test_frames_of_a_newer_minor_version_are_ignored_but_acknowledged(tmp_path: 
 
 
 def test_removing_a_node_closes_its_link_and_voids_its_credential(tmp_path: Path) -> None:
-    from gpuherd.api.hub import open_enrolment
+    from gpuherd.api.enrolling import open_enrolment
 
     async def story() -> None:
         async with (

@@ -42,7 +42,7 @@ def test_a_frozen_database_costs_its_callers_an_error_and_nobody_else_anything()
     async def story() -> None:
         stuck = [asyncio.ensure_future(calls.run(thaw.wait, 10)) for _ in range(2)]
         await asyncio.sleep(0)
-        await eventually(lambda: not calls._waiting)
+        await eventually(lambda: not calls._threads._waiting)
         behind = [asyncio.ensure_future(calls.run(begun.append, number)) for number in range(3)]
         await asyncio.sleep(0)
         with pytest.raises(Failed, match="too busy"):
@@ -50,8 +50,8 @@ def test_a_frozen_database_costs_its_callers_an_error_and_nobody_else_anything()
         answers = await asyncio.gather(*stuck, *behind, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Failed] * 5
         assert "do not answer" in str(answers[0])
-        assert not calls._waiting
-        assert len(calls._threads) == 2
+        assert not calls._threads._waiting
+        assert len(calls._threads._threads) == 2
         thaw.set()
         # It works again by itself, and what had been given up was never begun.
         assert await calls.run(lambda: "awake") == "awake"
@@ -76,6 +76,6 @@ def test_threads_end_with_it() -> None:
 
     asyncio.run(story())
     calls.close()
-    for thread in calls._threads:
+    for thread in calls._threads._threads:
         thread.join(5)
         assert not thread.is_alive()

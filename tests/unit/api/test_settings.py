@@ -21,10 +21,17 @@ def test_loopback_needs_nothing_more(listen: str) -> None:
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:8470", "[::]:8470", "192.0.2.1:80"])
-def test_wider_listening_must_be_asked_for(listen: str) -> None:
-    with pytest.raises(Misconfigured, match=r'hub\.public = "read"'):
-        settings(listen=listen).check()
-    settings(listen=listen, public="read").check()
+@pytest.mark.parametrize("public", [None, "off", "read"])
+def test_wider_listening_needs_nothing_more_since_nothing_is_shown_without_a_login(
+    listen: str, public: str | None
+) -> None:
+    settings(listen=listen, public=public).check()
+
+
+def test_networks_of_proxies_are_checked() -> None:
+    settings(trusted_proxies=("127.0.0.1", "10.0.0.0/8", "::1")).check()
+    with pytest.raises(Misconfigured, match=r'hub\.trusted_proxies: "proxy\.example" is no network'):
+        settings(trusted_proxies=("proxy.example",)).check()
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ WRONG = {
     '[legacy.get_status]\nlisten = "127.0.0.1:1"\nnetworks = [\n  "10.0.0.0/8",\n  "x",\n]\n': (
         3, "legacy.get_status.networks:",
     ),
-    '[hub]\npublic = "off"\nlisten = "0.0.0.0:1"\n': (3, "hub.listen:"),
+    '[hub]\npublic = "off"\ntrusted_proxies = ["x"]\n': (3, "hub.trusted_proxies:"),
     '[hub]\n\ntls_key = "a"\n': (1, "hub.tls_certificate: is missing"),
 }  # fmt: skip
 

@@ -37,10 +37,7 @@ def test_the_command_line_wins_and_none_does_not() -> None:
         ('[hub]\nallowed_hosts = ["a", 3]', "f.toml:2: hub.allowed_hosts[1]: expected `str`, got `int`"),
         ("hub = 3", "f.toml:1: hub: expected `object`, got `int`"),
         ("[hub", "f.toml: is not valid TOML"),
-        (
-            '[hub]\nlisten = "0.0.0.0:80"',
-            'f.toml:2: hub.listen: "0.0.0.0:80" can be reached from other machines',
-        ),
+        ('[hub]\ntrusted_proxies = ["x"]', 'f.toml:2: hub.trusted_proxies: "x" is no network'),
         ('[hub]\nlisten = "here"', 'f.toml:2: hub.listen: "here" is no IP address with a port'),
         (
             '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh", usr = "x" }',
@@ -97,7 +94,7 @@ def test_a_bad_file_is_refused_by_name(text: str, complaint: str) -> None:
     assert str(error.value).startswith(complaint)
 
 
-def test_public_read_allows_to_listen_everywhere() -> None:
+def test_a_hub_may_listen_everywhere() -> None:
     assert read_config('[hub]\nlisten = "0.0.0.0:80"\npublic = "read"', "f").hub.address.port == 80
 
 

@@ -1,4 +1,4 @@
-// Generated from OpenAPI 0f206ad26f414cc2b41b91df59ef928ddf1db37b1a7af77110ada1c8eaa322b2 by `npm run generate`; do not edit.
+// Generated from OpenAPI 18bc49e4990f6a881d0c24e2a379c32ac89409ff1f0cd3b7882bf12af6f8112f by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/agent": {
         parameters: {
@@ -383,6 +383,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who am I
+         * @description Who asks, what is shown to them, and how one can log in.
+         */
+        get: operations["getSession"];
+        put?: never;
+        /**
+         * Log in
+         * @description Log in with a name and password; the answer sets a cookie.
+         *
+         *     401 ``login_failed``: the name or the password is wrong. 403 ``insecure``: passwords are not taken over plain
+         *     HTTP. 429: too many attempts, from there or altogether.
+         */
+        post: operations["logIn"];
+        /**
+         * Log out
+         * @description End this session and have the browser forget its cookie. For nobody it does nothing.
+         */
+        delete: operations["logOut"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set up
+         * @description Make the first admin and log in as such; the answer sets a cookie.
+         *
+         *     403 ``code_invalid``: the link is unknown, spent or expired; `gpuherd hub setup-link` prints a new one. 409
+         *     ``setup_done``: there is an admin. 403 ``insecure``: passwords are not taken over plain HTTP.
+         */
+        post: operations["setUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/slots": {
         parameters: {
             query?: never;
@@ -473,6 +527,48 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * Account
+         * @description Someone who can log in.
+         */
+        Account: {
+            /**
+             * @description UTC epoch seconds.
+             * @default 0
+             */
+            created_at?: number;
+            /** @description What others read; the name if nothing else is known. */
+            display_name: string;
+            /**
+             * @description Sorted.
+             * @default []
+             */
+            groups?: string[];
+            /** @description Given by the hub; never used again for someone else. */
+            id: string;
+            /** @default false */
+            is_disabled?: boolean;
+            /**
+             * @description UTC epoch seconds.
+             * @default null
+             */
+            last_login_at?: number | null;
+            /**
+             * @description Users on the nodes that are this person; sorted.
+             * @default []
+             */
+            linux_names?: string[];
+            /** @description What the person types to log in. */
+            name: string;
+            /** @enum {unknown} */
+            role: "admin" | "member" | "viewer";
+            /**
+             * @description Who vouches for the person.
+             * @default local
+             * @enum {unknown}
+             */
+            source?: "ldap" | "local" | "oidc" | "pam" | "proxy";
+        };
         /**
          * Address
          * @description An address of a network interface that is up.
@@ -1344,6 +1440,15 @@ export interface components {
             replaced: number;
         };
         /**
+         * LoginRequest
+         * @description A name and a password.
+         */
+        LoginRequest: {
+            /** @description As typed. */
+            name: string;
+            password: string;
+        };
+        /**
          * LoopHealth
          * @description One of the hub's own loops; each is restarted by itself when it fails.
          */
@@ -1449,6 +1554,14 @@ export interface components {
              * @enum {unknown}
              */
             way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
+        };
+        /**
+         * PasswordLogin
+         * @description Whether a name and password can be used.
+         */
+        PasswordLogin: {
+            /** @description False: this page came by plain HTTP from elsewhere, where others could read a password; POST would answer 403 insecure. */
+            is_taken_here: boolean;
         };
         /**
          * Problem
@@ -1616,6 +1729,16 @@ export interface components {
             times: number[];
         };
         /**
+         * RedirectLogin
+         * @description Logging in elsewhere.
+         */
+        RedirectLogin: {
+            /** @description What the button says. */
+            label: string;
+            /** @description Where it leads, relative to the hub's page; takes ?return=PATH. */
+            url: string;
+        };
+        /**
          * Report
          * @description Everything a node can say of itself at one moment.
          */
@@ -1663,6 +1786,50 @@ export interface components {
              * @default []
              */
             uses?: components["schemas"]["UseSample"][];
+        };
+        /**
+         * SessionView
+         * @description Who asks, what is shown to them, and how one can log in.
+         */
+        SessionView: {
+            /** @description Null: nobody is logged in. */
+            account: components["schemas"]["Account"] | null;
+            bookings_enabled: boolean;
+            /** @description Whether the account has a password here, that can be changed here. */
+            has_password: boolean;
+            /** @description False: nobody can log in until the set-up link is used. */
+            is_set_up: boolean;
+            password: components["schemas"]["PasswordLogin"];
+            /** @description What is shown; null: nothing. */
+            privacy: ("admin" | "counts" | "member" | "public") | null;
+            /** @description Null: there is no such way. */
+            redirect: components["schemas"]["RedirectLogin"] | null;
+            /** @description What this session or token allows, sorted. */
+            scopes: ("admin" | "book" | "read")[];
+            /**
+             * @description How the account was recognised.
+             * @enum {unknown}
+             */
+            via: "nobody" | "proxy" | "session" | "token";
+            /** @description IANA time zone of times that come without one. */
+            zone: string;
+        };
+        /**
+         * SetupRequest
+         * @description The first admin.
+         */
+        SetupRequest: {
+            /** @description What stands behind the # of the set-up link. */
+            code: string;
+            /**
+             * @description What others read; the name unless given.
+             * @default null
+             */
+            display_name?: string | null;
+            /** @description To log in with. */
+            name: string;
+            /** @description At least ten characters. */
+            password: string;
         };
         /**
          * StoreHealth
@@ -2490,6 +2657,130 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReportReceipt"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    logIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginRequest"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    logOut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": null;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    setUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetupRequest"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionView"];
                 };
             };
             /** @description Not a success; the body says why. */

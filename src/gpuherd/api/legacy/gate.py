@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from gpuherd.api.asgi import Receive, Scope, header
 from gpuherd.api.errors import HttpError
-from gpuherd.model.errors import Misconfigured
+from gpuherd.api.networks import Address, Network
 
-__all__ = ["Gate", "parse_networks", "peer_address", "read_body"]
+__all__ = ["Gate", "peer_address", "read_body"]
 
 MAX_SENDERS = 4096
 BURST_SECONDS = 4.0
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-def parse_networks(texts: Iterable[str], key: str) -> tuple[Network, ...]:
-    """Read networks such as ``192.168.0.0/24`` or single addresses; ``Misconfigured`` names the ``key``."""
-    networks = []
-    for text in texts:
-        try:
-            networks.append(ipaddress.ip_network(text, strict=False))
-        except ValueError as error:
-            raise Misconfigured(
-                f'{key}: "{text}" is no network; write for example "192.168.0.0/24", or one address'
-            ) from error
-    return tuple(networks)
 
 
 def peer_address(scope: Scope) -> Address | None:

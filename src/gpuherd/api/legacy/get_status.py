@@ -11,9 +11,10 @@ import msgspec
 from gpuherd.api.asgi import Receive, Scope, Send, answer
 from gpuherd.api.errors import HttpError
 from gpuherd.api.guard import Guard
-from gpuherd.api.legacy.gate import Gate, parse_networks
+from gpuherd.api.legacy.gate import Gate
 from gpuherd.api.legacy.serving import Answer, serve
 from gpuherd.api.legacy.whole_gpus import WholeGpu, local_time, mebibytes, percent, rounded, whole_gpus
+from gpuherd.api.networks import parse_networks
 from gpuherd.fleet.views import FleetView, NodeView
 from gpuherd.sources.settings import GetStatusSettings
 

@@ -14,9 +14,10 @@ from gpuherd.api.asgi import Headers, Receive, Scope, Send, answer, header
 from gpuherd.api.errors import HttpError
 from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.claims import NameClaims
-from gpuherd.api.legacy.gate import Gate, parse_networks, read_body
+from gpuherd.api.legacy.gate import Gate, read_body
 from gpuherd.api.legacy.gpustat_shape import gpustat_payload, mapped_ip
 from gpuherd.api.legacy.serving import Answer, serve
+from gpuherd.api.networks import parse_networks
 from gpuherd.auth.enrolment import node_id_for
 from gpuherd.fleet.views import FleetNotice, FleetView
 from gpuherd.model.errors import Refused

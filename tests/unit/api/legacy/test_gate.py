@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gpuherd.api.errors import HttpError
-from gpuherd.api.legacy.gate import MAX_SENDERS, Gate, parse_networks, read_body
+from gpuherd.api.legacy.gate import MAX_SENDERS, Gate, read_body
+from gpuherd.api.networks import parse_networks
 from gpuherd.model.errors import Misconfigured
 from support.herd import ManualClock
 

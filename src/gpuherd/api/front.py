@@ -1,0 +1,64 @@
+"""What stands between a request and the hub: the records, who is who, and the reception, put together."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gpuherd.api.identity import Identity
+from gpuherd.api.open_records import OpenRecords
+from gpuherd.api.reception import Reception
+from gpuherd.api.record_calls import RecordCalls
+from gpuherd.api.settings import HubSettings
+from gpuherd.auth.authority import Authority
+from gpuherd.auth.settings import LoginSettings
+from gpuherd.auth.setup import new_setup_code
+from gpuherd.auth.ways import LoginWays
+from gpuherd.fleet.clock import Clock
+
+__all__ = ["Front", "open_front"]
+
+
+class Front(Struct, frozen=True, kw_only=True):
+    """The people's side of a running hub."""
+
+    records: OpenRecords
+    calls: RecordCalls
+    authority: Authority
+    identity: Identity
+    reception: Reception
+    clock: Clock
+
+    async def new_setup_code(self) -> str | None:
+        """Make the code of a set-up link; none if there is an admin."""
+        return await self.calls.run(new_setup_code, self.records.people, self.clock.wall())
+
+    def close(self) -> None:
+        """End the threads and close the records."""
+        self.reception.close()
+        self.calls.close()
+        self.records.close()
+
+
+def open_front(
+    settings: HubSettings, login: LoginSettings, ways: LoginWays, *, records: OpenRecords, clock: Clock
+) -> Front:
+    """Put the parts together; nothing is read yet."""
+    authority, calls = Authority(), RecordCalls()
+    identity = Identity(settings, authority=authority, records=records.people, calls=calls, clock=clock)
+    reception = Reception(
+        login,
+        ways,
+        records=records,
+        calls=calls,
+        identity=identity,
+        authority=authority,
+        clock=clock,
+    )
+    return Front(
+        records=records,
+        calls=calls,
+        authority=authority,
+        identity=identity,
+        reception=reception,
+        clock=clock,
+    )

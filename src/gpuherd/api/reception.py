@@ -1,0 +1,355 @@
+"""Coming in and going out: logging in and out, and setting up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from gpuherd.api.cookies import session_cookie
+from gpuherd.api.errors import HttpError
+from gpuherd.api.identity import Identity
+from gpuherd.api.open_records import OpenRecords
+from gpuherd.api.record_calls import RecordCalls
+from gpuherd.api.sender import Sender
+from gpuherd.api.threads import BoundedThreads, TooMuchWork
+from gpuherd.auth.attempts import FailedAttempts
+from gpuherd.auth.authority import ALL_SCOPES, Authority, Key
+from gpuherd.auth.failed_logins import FailedLogins
+from gpuherd.auth.passwords import Passwords, check_new_password
+from gpuherd.auth.secrets import digest
+from gpuherd.auth.sessions import begin_session
+from gpuherd.auth.settings import LoginSettings
+from gpuherd.auth.setup import setup_digest
+from gpuherd.auth.ways import LoginWays, VouchedFor, clean_name
+from gpuherd.fleet.clock import Clock
+from gpuherd.model.errors import Failed, Refused
+from gpuherd.model.people import Account, Actor, Viewer
+from gpuherd.model.text import clean
+from gpuherd.records.audit import Deed
+
+__all__ = ["LoggedIn", "Reception", "actor_of"]
+
+MAX_WAITING_PASSWORDS = 32
+PASSWORD_SECONDS = 20.0
+WAY_THREADS = 4
+WAY_SECONDS = 25.0
+QUIET = 10
+"""How much the threads that check passwords stand back: whoever looks at the herd comes first."""
+
+T = TypeVar("T")
+
+
+class LoggedIn(Struct, frozen=True, kw_only=True):
+    """A login that has just succeeded."""
+
+    account: Account
+    secret: str
+    key: str
+    lifetime_seconds: float
+
+    def cookie(self, sender: Sender) -> str:
+        """Give the ``Set-Cookie`` header for whoever logged in."""
+        return session_cookie(self.secret, sender, lifetime_seconds=self.lifetime_seconds)
+
+    def viewer(self, sender: Sender) -> Viewer:
+        """Give who this is from now on."""
+        return Viewer(
+            account=self.account,
+            privacy="admin" if self.account.role == "admin" else "member",
+            scopes=ALL_SCOPES,
+            via="session",
+            key=self.key,
+            peer=sender.address,
+        )
+
+
+class Provisioning(Protocol):
+    """Finds or makes the accounts of people for whom other services vouch."""
+
+    def account_of(self, vouched: VouchedFor, *, now: float, by: Actor) -> Account:
+        """Give the account, brought up to date. Blocking; ``Refused`` for someone who may not enter."""
+
+
+def actor_of(viewer: Viewer) -> Actor:
+    """Give who acts, for the audit log."""
+    if viewer.account is None:
+        return Actor(account_id=None, label="nobody", peer=viewer.peer)
+    return Actor(account_id=viewer.account.id, label=viewer.account.name, peer=viewer.peer)
+
+
+class Reception:
+    """Logs people in and out. Passwords are checked in a few quiet threads; what does not fit is turned away."""
+
+    def __init__(
+        self,
+        settings: LoginSettings,
+        ways: LoginWays,
+        *,
+        records: OpenRecords,
+        calls: RecordCalls,
+        identity: Identity,
+        authority: Authority,
+        provisioning: Provisioning | None = None,
+        clock: Clock,
+        passwords: Passwords | None = None,
+    ) -> None:
+        self._settings = settings
+        self._ways = ways
+        self._records = records
+        self._calls = calls
+        self._identity = identity
+        self._authority = authority
+        self._provisioning = provisioning
+        self._clock = clock
+        self._passwords = passwords or Passwords()
+        self._hashing = BoundedThreads(
+            "passwords",
+            threads=settings.parallel,
+            max_waiting=MAX_WAITING_PASSWORDS,
+            deadline_seconds=PASSWORD_SECONDS,
+            niceness=QUIET,
+        )
+        self._asking = BoundedThreads(
+            "login ways",
+            threads=WAY_THREADS,
+            max_waiting=MAX_WAITING_PASSWORDS,
+            deadline_seconds=WAY_SECONDS,
+        )
+        self._attempts = FailedAttempts()
+        self._failed_logins = FailedLogins()
+
+    @property
+    def ways(self) -> LoginWays:
+        """Ways to log in besides local accounts."""
+        return self._ways
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether there is an admin who can log in."""
+        return self._authority.is_set_up
+
+    def close(self) -> None:
+        """Check nothing any more."""
+        self._hashing.close()
+        self._asking.close()
+
+    def takes_passwords(self, sender: Sender) -> bool:
+        """Tell whether a password may be sent from there."""
+        return sender.is_https or sender.is_local or self._settings.plain_http
+
+    def check_secrecy(self, sender: Sender) -> None:
+        """Raise ``HttpError`` 403 ``insecure`` where others could read the password along the way."""
+        if not self.takes_passwords(sender):
+            raise HttpError(
+                403,
+                "insecure",
+                "passwords are not taken over plain HTTP, where others could read them: serve HTTPS "
+                "(hub.tls_certificate), name the proxy that does (hub.trusted_proxies), or accept the risk "
+                "(login.plain_http)",
+            )
+
+    # -- coming in ---------------------------------------------------------------------------------------------
+
+    async def log_in(
+        self, name: str, password: str, *, sender: Sender, agent: str, before: Viewer
+    ) -> LoggedIn:
+        """Log in with a name and password.
+
+        ``Refused`` ``login_failed`` for a wrong one of either, ``too_many_attempts`` for the hasty and for a crowd.
+        """
+        self._attempts.check(sender.address, self._clock.monotonic())
+        account = await self._person(name, password, sender)
+        if account is None:
+            self._attempts.failed(sender.address, self._clock.monotonic())
+            await self._tell_of_failure(name, sender)
+            raise Refused("login_failed", "the name or the password is wrong")
+        return await self._begin(account, sender=sender, agent=agent, before=before)
+
+    async def enter(self, vouched: VouchedFor, *, sender: Sender, agent: str, before: Viewer) -> LoggedIn:
+        """Log in someone for whom another service vouches; ``Refused`` if that person may not enter here."""
+        account = await self.account_for(vouched, sender)
+        return await self._begin(account, sender=sender, agent=agent, before=before)
+
+    async def account_for(self, vouched: VouchedFor, sender: Sender) -> Account:
+        """Give the account of someone for whom another service vouches, made or brought up to date if need be."""
+        if self._provisioning is None:
+            raise Refused("login_failed", "nobody can log in this way")
+        by = Actor(account_id=None, label=f"login by {vouched.source}", peer=sender.address)
+        account = await self._calls.run(self._provisioning.account_of, vouched, now=self._clock.wall(), by=by)
+        if self._authority.account(account.id) != account:
+            await self._identity.refresh()
+        return account
+
+    async def set_up(
+        self, code: str, *, name: str, display_name: str | None, password: str, sender: Sender, agent: str
+    ) -> LoggedIn:
+        """Make the first admin with the code of the set-up link, and log in.
+
+        ``Refused`` ``code_invalid``, ``setup_done``, ``name_invalid`` or ``password_weak``.
+        """
+        self._attempts.check(sender.address, self._clock.monotonic())
+        name = account_name(name)
+        check_new_password(password, name)
+        by = Actor(account_id=None, label="set-up link", peer=sender.address)
+        try:
+            wanted = setup_digest(code)
+            password_hash = await self.hash(password)
+            account = await self._calls.run(
+                self._records.people.take_setup_code,
+                wanted,
+                name=name,
+                display_name=display_name or name,
+                password_hash=password_hash,
+                now=self._clock.wall(),
+                by=by,
+            )
+        except Refused:
+            self._attempts.failed(sender.address, self._clock.monotonic())
+            raise
+        await self._identity.refresh()
+        nobody = Viewer(privacy=None, peer=sender.address)
+        return await self._begin(account, sender=sender, agent=agent, before=nobody)
+
+    async def log_out(self, viewer: Viewer) -> None:
+        """End the session of whoever asks; nothing happens to someone who has none."""
+        if viewer.via == "session" and viewer.key is not None:
+            await self._end(viewer.key, viewer, "logout")
+
+    # -- passwords ---------------------------------------------------------------------------------------------
+
+    async def hash(self, password: str) -> str:
+        """Give what is kept of a password; ``Refused`` ``too_many_attempts`` if too many are at it."""
+        return await self._slowly(lambda: self._passwords.hash(password))
+
+    async def check_own_password(self, account: Account, password: str, sender: Sender) -> None:
+        """Let someone who is logged in prove to be there in person; ``Refused`` ``password_wrong`` otherwise.
+
+        For accounts without a password here there is nothing to prove.
+        """
+        self._attempts.check(sender.address, self._clock.monotonic())
+        kept = await self._calls.run(self._records.people.password_hash, account.id)
+        if kept is None:
+            return
+        if not await self._slowly(lambda: self._passwords.matches(password, kept)):
+            self._attempts.failed(sender.address, self._clock.monotonic())
+            raise Refused("password_wrong", "this is not your password")
+
+    async def _slowly(self, work: Callable[[], T]) -> T:
+        try:
+            return await self._hashing.run(work)
+        except (TooMuchWork, TimeoutError):
+            raise Refused("too_many_attempts", "too many logins at a time; try again in a moment") from None
+
+    async def _person(self, name: str, password: str, sender: Sender) -> Account | None:
+        account, kept = await self._calls.run(self._look_up, name)
+        if account is None or account.source != "local":
+            vouched = await self._ask_ways(name, password, account)
+            if vouched is not None:
+                return await self.account_for(vouched, sender)
+            if self._ways.passwords and account is not None:
+                return None
+        is_right = await self._slowly(lambda: self._passwords.matches(password, kept))
+        if not is_right or account is None or account.is_disabled:
+            return None
+        if kept is not None and self._passwords.is_outdated(kept):
+            renewed = await self.hash(password)
+            await self._calls.run(self._records.people.rehash_password, account.id, renewed)
+        return account
+
+    def _look_up(self, name: str) -> tuple[Account | None, str | None]:
+        account = self._records.people.account_by_name(name)
+        if account is None or account.source != "local":
+            return account, None
+        return account, self._records.people.password_hash(account.id)
+
+    async def _ask_ways(self, name: str, password: str, account: Account | None) -> VouchedFor | None:
+        """Ask elsewhere: the service that vouched before, or all of them in turn for someone new."""
+        failure: Failed | None = None
+        for way in self._ways.passwords:
+            if account is not None and way.name != account.source:
+                continue
+            try:
+                vouched = await self._asking.run(way.check, name, password)
+            except TooMuchWork:
+                raise Refused(
+                    "too_many_attempts", "too many logins at a time; try again in a moment"
+                ) from None
+            except TimeoutError:
+                failure = Failed(f"the login service {way.name} does not answer; try again in a moment")
+            except Failed as error:
+                failure = error
+            else:
+                if vouched is not None:
+                    return vouched
+        if failure is not None:
+            raise failure
+        return None
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    async def _begin(self, account: Account, *, sender: Sender, agent: str, before: Viewer) -> LoggedIn:
+        lifetime_seconds = self._settings.session_days * 86_400
+        now, generation = self._clock.wall(), self._authority.generation
+        session = await self._calls.run(
+            begin_session,
+            self._records.people,
+            account,
+            now=now,
+            lifetime_seconds=lifetime_seconds,
+            peer=sender.address,
+            agent=agent,
+        )
+        by = Actor(account_id=account.id, label=account.name, peer=sender.address)
+        await self._calls.run(
+            self._records.audit.append, [Deed("login.ok", account.id, account.source, by, now)]
+        )
+        if self._authority.account(account.id) is None:
+            await self._identity.refresh()
+            generation = self._authority.generation
+        self._authority.keep(
+            digest(session.secret),
+            Key(
+                id=session.id,
+                account_id=account.id,
+                expires_at=session.expires_at,
+                scopes=ALL_SCOPES,
+                is_token=False,
+            ),
+            generation=generation,
+        )
+        if before.via == "session" and before.key is not None:
+            await self._end(before.key, before, "logout")
+        return LoggedIn(
+            account=account, secret=session.secret, key=session.id, lifetime_seconds=lifetime_seconds
+        )
+
+    async def _end(self, key: str, viewer: Viewer, action: str) -> None:
+        await self._calls.run(
+            self._records.people.end_session,
+            key,
+            account_id=None if viewer.account is None else viewer.account.id,
+            now=self._clock.wall(),
+            by=actor_of(viewer),
+            action=action,
+        )
+        await self._identity.refresh()
+
+    async def _tell_of_failure(self, name: str, sender: Sender) -> None:
+        detail = self._failed_logins.take(self._clock.monotonic())
+        if detail is not None:
+            by = Actor(account_id=None, label="nobody", peer=sender.address)
+            deed = Deed("login.failed", clean(name, 64), detail, by, self._clock.wall())
+            await self._calls.run(self._records.audit.append, [deed])
+
+
+def account_name(text: str) -> str:
+    """Give a name as it is kept; ``Refused`` ``name_invalid`` for one that will not do."""
+    name = clean_name(text)
+    if name is None:
+        raise Refused(
+            "name_invalid",
+            "a name has up to 96 letters, digits and . _ @ + -, and begins with a letter or digit",
+        )
+    return name
