@@ -22,6 +22,7 @@ from gpuherd.api.hub import Hub
 from gpuherd.api.settings import HubSettings
 from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.wiring.companion import keep_running
+from gpuherd.wiring.demo_bookings import book_demo_herd
 from gpuherd.wiring.demo_herd import DemoNode, demo_herd
 from gpuherd.wiring.simulated_node import SimulatedNode
 from gpuherd.wiring.up import run_beside, stop_signals, tell_setup_link, write_secret
@@ -53,9 +54,14 @@ async def demo(
         async with Hub(settings, DEMO_AVAILABILITY) as hub:
             epoch = time.time()
             folder = Path(scratch) / "herd"
-            for node in demo_herd(nodes, seed=SEED, epoch=epoch):
+            herd = demo_herd(nodes, seed=SEED, epoch=epoch)
+            node_ids = {}
+            for node in herd:
                 enrolled = await hub.admit(node.name)
+                node_ids[node.name] = enrolled.node_id
                 write_secret(folder / node.name / "credential", enrolled.credential)
+            if hub.records.bookings.revision() == 0:  # a demo whose state was kept has its bookings
+                await asyncio.to_thread(book_demo_herd, hub.records.bookings, herd, node_ids, now=epoch)
             order = HerdOrder(nodes=nodes, epoch=epoch, hub_url=hub.url)
             (folder / "order.json").write_bytes(msgspec.json.encode(order))
             tell(f"gpuherd demo, {nodes} simulated nodes: {hub.url}   (Ctrl+C stops it)")
