@@ -13,6 +13,7 @@ from msgspec import Struct
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.api.settings import HubSettings
 from gpuherd.auth.settings import LoginSettings
+from gpuherd.bookings.settings import BookingSettings
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import FolderSettings
@@ -28,6 +29,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     hub: HubSettings
     login: LoginSettings = LoginSettings()
+    bookings: BookingSettings = BookingSettings()
     agent: AgentSettings = AgentSettings()
     availability: AvailabilitySettings = AvailabilitySettings()
     display: DisplaySettings = DisplaySettings()
@@ -107,6 +109,7 @@ def read_config(
         raise Misconfigured(complaint(str(error), source, tables, Config)) from error
     with source.locating():
         config.hub.check()
+        config.bookings.check()
     for number, group in enumerate(config.nodes):
         with source.locating(f"nodes[{number}]"):
             group.check()

@@ -52,8 +52,12 @@ def config_reference() -> str:
         elif hint not in (Path, ConfigText):
             if hint is not LegacySettings:  # it holds nothing but tables
                 parts.append(_section(f"## [{table.name}]", hint))
+            lists = [name for name, field in get_type_hints(hint).items() if get_origin(field) is tuple]
             parts += [
-                _section(f"## [{table.name}.{name}]", kind) for name, kind in _optional_tables(hint).items()
+                _section(
+                    f"## [[{table.name}.{name}]]" if name in lists else f"## [{table.name}.{name}]", kind
+                )
+                for name, kind in _optional_tables(hint).items()
             ]
     return "\n\n".join(parts) + "\n"
 
