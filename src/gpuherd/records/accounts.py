@@ -27,7 +27,8 @@ from gpuherd.records.tables import (
     setup_codes,
 )
 from gpuherd.records.tables import secrets as secrets_table
-from gpuherd.records.transactions import count_change, is_storable, lock, reading, revision_of, writing
+from gpuherd.records.texts import is_keepable
+from gpuherd.records.transactions import count_change, lock, reading, revision_of, writing
 
 __all__ = ["AccountRecords", "People", "name_key"]
 
@@ -87,7 +88,7 @@ def _load(connection: Connection, condition: ColumnElement[bool] | None = None) 
 
 
 def _known(connection: Connection, account_id: str) -> Account:
-    found = _load(connection, accounts.c.id == account_id) if is_storable(account_id) else ()
+    found = _load(connection, accounts.c.id == account_id) if is_keepable(account_id) else ()
     if not found:
         raise Refused("unknown_account", "there is no such account")
     return found[0]
@@ -227,7 +228,7 @@ class AccountRecords:
         return self._one(subject, (accounts.c.source == source) & (accounts.c.subject == subject))
 
     def _one(self, asked: str, condition: ColumnElement[bool]) -> Account | None:
-        if not is_storable(asked):
+        if not is_keepable(asked):
             return None
         with reading(self._engine) as connection:
             found = _load(connection, condition)

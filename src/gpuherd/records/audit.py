@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, or_, s
 from gpuherd.model.people import Actor, AuditEntry
 from gpuherd.model.text import clean
 from gpuherd.records.tables import accounts, audit, audit_retention
-from gpuherd.records.transactions import is_storable, reading, writing
+from gpuherd.records.texts import is_keepable
+from gpuherd.records.transactions import reading, writing
 
 __all__ = ["ERASED", "AuditRecords", "Deed", "write_audit"]
 
@@ -92,7 +93,7 @@ class AuditRecords:
         ``action`` may be the part before the dot (``booking``); ``account_id`` finds both what someone did and what
         was done to them; ``until`` is not included.
         """
-        if not all(is_storable(asked) for asked in (text, action, account_id) if asked is not None):
+        if not all(is_keepable(asked) for asked in (text, action, account_id) if asked is not None):
             return ()
         query = (
             select(audit, accounts.c.name)

@@ -30,7 +30,8 @@ from gpuherd.records.booking_rows import (
     read_bookings,
 )
 from gpuherd.records.tables import booking_devices, booking_revision, bookings
-from gpuherd.records.transactions import count_change, is_storable, lock, reading, revision_of, writing
+from gpuherd.records.texts import is_keepable
+from gpuherd.records.transactions import count_change, lock, reading, revision_of, writing
 
 __all__ = ["BookingDraft", "BookingRecords", "Conflict", "Limits", "Usage"]
 
@@ -409,11 +410,12 @@ class BookingRecords:
         ``account_id`` and ``groups`` together ask for those of either; ``since`` and ``until`` for those that touch
         that time.
         """
-        if not all(is_storable(asked) for asked in (account_id, node_id, uuid, *groups) if asked is not None):
+        if not all(is_keepable(asked) for asked in (account_id, node_id, uuid, *groups) if asked is not None):
             return ()
         conditions: list[ColumnElement[bool]] = []
         if account_id is not None or groups:
-            conditions.append(or_(bookings.c.owner_id == account_id, bookings.c.group_name.in_(groups)))
+            owners = [] if account_id is None else [account_id]
+            conditions.append(or_(bookings.c.owner_id.in_(owners), bookings.c.group_name.in_(groups)))
         if node_id is not None or uuid is not None:
             device = select(booking_devices.c.booking_id)
             if node_id is not None:

@@ -18,13 +18,15 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    String,
     Table,
-    Text,
     UniqueConstraint,
 )
 
+from gpuherd.records.texts import KeptText
+
 __all__ = [
+    "COMMENT_LENGTH",
+    "TITLE_LENGTH",
     "accounts",
     "api_tokens",
     "audit",
@@ -56,10 +58,12 @@ metadata = MetaData(
     }
 )
 
-DIGEST = String(64)
+DIGEST = KeptText(64)
 """SHA-256 in hex. The secret itself is nowhere."""
-ACCOUNT_ID = String(32)
-IDENTIFIER = String(96)
+ACCOUNT_ID = KeptText(32)
+IDENTIFIER = KeptText(96)
+TITLE_LENGTH = 256
+COMMENT_LENGTH = 4096
 COUNTED = BigInteger().with_variant(Integer, "sqlite")
 """SQLite counts only its own INTEGER by itself; that is of 64 bits, too."""
 
@@ -73,8 +77,8 @@ def _account_id() -> Column[str]:
 nodes = Table(
     "nodes",
     metadata,
-    Column("id", String(64), primary_key=True),
-    Column("name", String(128), nullable=False),
+    Column("id", KeptText(64), primary_key=True),
+    Column("name", KeptText(128), nullable=False),
     Column("enrolled_at", Double, nullable=False),
 )
 """Every enrolled node."""
@@ -83,7 +87,7 @@ node_credentials = Table(
     "node_credentials",
     metadata,
     Column("digest", DIGEST, primary_key=True),
-    Column("node_id", String(64), ForeignKey("nodes.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("node_id", KeptText(64), ForeignKey("nodes.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_at", Double, nullable=False),
 )
 
@@ -116,13 +120,13 @@ accounts = Table(
     "accounts",
     metadata,
     Column("id", ACCOUNT_ID, primary_key=True),
-    Column("name", String(128), nullable=False),
-    Column("name_key", String(512), nullable=False),
-    Column("display_name", String(128), nullable=False),
-    Column("role", String(16), nullable=False),
-    Column("source", String(16), nullable=False),
-    Column("subject", String(512)),
-    Column("password_hash", String(512)),
+    Column("name", KeptText(128), nullable=False),
+    Column("name_key", KeptText(512), nullable=False),
+    Column("display_name", KeptText(128), nullable=False),
+    Column("role", KeptText(16), nullable=False),
+    Column("source", KeptText(16), nullable=False),
+    Column("subject", KeptText(512)),
+    Column("password_hash", KeptText(512)),
     Column("is_disabled", Boolean(create_constraint=False), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("last_login_at", Double),
@@ -135,14 +139,14 @@ memberships = Table(
     "memberships",
     metadata,
     Column("account_id", ACCOUNT_ID, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True),
-    Column("group_name", String(128), primary_key=True),
+    Column("group_name", KeptText(128), primary_key=True),
 )
 """A group is there as long as it has a member."""
 
 linux_names = Table(
     "linux_names",
     metadata,
-    Column("linux_name", String(128), primary_key=True),
+    Column("linux_name", KeptText(128), primary_key=True),
     _account_id(),
 )
 """Users on the nodes that are a person of another name here."""
@@ -150,25 +154,25 @@ linux_names = Table(
 login_sessions = Table(
     "login_sessions",
     metadata,
-    Column("id", String(32), primary_key=True),
+    Column("id", KeptText(32), primary_key=True),
     Column("digest", DIGEST, nullable=False),
     _account_id(),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
-    Column("peer", String(128), nullable=False),
-    Column("agent", String(512), nullable=False),
+    Column("peer", KeptText(128), nullable=False),
+    Column("agent", KeptText(512), nullable=False),
     UniqueConstraint("digest"),
 )
 
 api_tokens = Table(
     "api_tokens",
     metadata,
-    Column("id", String(32), primary_key=True),
+    Column("id", KeptText(32), primary_key=True),
     Column("digest", DIGEST, nullable=False),
     _account_id(),
-    Column("title", String(128), nullable=False),
-    Column("scopes", String(64), nullable=False),
+    Column("title", KeptText(128), nullable=False),
+    Column("scopes", KeptText(64), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
     Column("seen_at", Double),
@@ -179,10 +183,10 @@ api_tokens = Table(
 feeds = Table(
     "feeds",
     metadata,
-    Column("id", String(32), primary_key=True),
+    Column("id", KeptText(32), primary_key=True),
     Column("digest", DIGEST, nullable=False),
     _account_id(),
-    Column("kind", String(16), nullable=False),
+    Column("kind", KeptText(16), nullable=False),
     Column("node_id", IDENTIFIER),
     Column("uuid", IDENTIFIER),
     Column("created_at", Double, nullable=False),
@@ -200,7 +204,7 @@ setup_codes = Table(
 secrets = Table(
     "secrets",
     metadata,
-    Column("name", String(64), primary_key=True),
+    Column("name", KeptText(64), primary_key=True),
     Column("value", LargeBinary(64), nullable=False),
 )
 """Random keys of this hub, such as the one that pseudonyms are made with."""
@@ -211,11 +215,11 @@ audit = Table(
     Column("id", COUNTED, primary_key=True),
     Column("at", Double, nullable=False),
     Column("account_id", ACCOUNT_ID),
-    Column("label", String(128)),
-    Column("peer", String(128)),
-    Column("action", String(64), nullable=False),
-    Column("subject", String(256), nullable=False),
-    Column("detail", Text, nullable=False),
+    Column("label", KeptText(128)),
+    Column("peer", KeptText(128)),
+    Column("action", KeptText(64), nullable=False),
+    Column("subject", KeptText(256), nullable=False),
+    Column("detail", KeptText(1024), nullable=False),
     Index("ix_audit_at", "at"),
     Index("ix_audit_account_id", "account_id", "id"),
     Index("ix_audit_action", "action", "id"),
@@ -245,19 +249,19 @@ bookings = Table(
     "bookings",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("title", Text, nullable=False),
-    Column("comment", Text, nullable=False),
+    Column("title", KeptText(TITLE_LENGTH), nullable=False),
+    Column("comment", KeptText(COMMENT_LENGTH), nullable=False),
     Column("owner_id", ACCOUNT_ID, ForeignKey("accounts.id", ondelete="SET NULL")),
-    Column("owner_name", String(128), nullable=False),
-    Column("group_name", String(128)),
+    Column("owner_name", KeptText(128), nullable=False),
+    Column("group_name", KeptText(128)),
     Column("starts_at", BigInteger, nullable=False),
     Column("ends_at", BigInteger, nullable=False),
-    Column("zone", String(64), nullable=False),
-    Column("state", String(16), nullable=False),
+    Column("zone", KeptText(64), nullable=False),
+    Column("state", KeptText(16), nullable=False),
     Column("holds", Boolean(create_constraint=False), nullable=False),
     Column("series_id", Integer),
     Column("released_from", BigInteger),
-    Column("origin", String(16), nullable=False),
+    Column("origin", KeptText(16), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("changed_at", Double, nullable=False),
     Column("revision", Integer, nullable=False),

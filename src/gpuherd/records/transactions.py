@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, Table, select, update
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from gpuherd.model.errors import Failed, Refused
+from gpuherd.records.texts import UnkeepableText
 
-__all__ = ["READS_ONLY", "count_change", "is_storable", "lock", "reading", "revision_of", "writing"]
+__all__ = ["READS_ONLY", "count_change", "lock", "reading", "revision_of", "writing"]
 
 READS_ONLY = "gpuherd_reads_only"
 """Execution option of a connection: see ``database.py``, which begins such a transaction without a writer's lock."""
@@ -35,18 +36,21 @@ def _failed(error: SQLAlchemyError) -> Failed:
     return Failed(f"the records cannot be read or written: {reason}")
 
 
+def _bad_text() -> Refused:
+    return Refused("bad_text", "a text or number is too long, or has characters that cannot be kept")
+
+
 @contextmanager
 def _telling() -> Iterator[None]:
     try:
         yield
     except (DataError, UnicodeEncodeError, OverflowError):
-        # No cause: its text may hold what was to be written.
-        raise Refused(
-            "bad_text", "a text or number is too long, or has characters that cannot be kept"
-        ) from None
+        raise _bad_text() from None  # its text may hold what was to be written
     except IntegrityError as error:
         raise _failed(error) from None
     except SQLAlchemyError as error:
+        if isinstance(error, StatementError) and isinstance(error.orig, UnkeepableText):
+            raise _bad_text() from None
         raise _failed(error) from error
 
 
@@ -89,12 +93,3 @@ def revision_of(engine: Engine, revision: Table) -> int:
     """Give the count of changes so far; cheap enough to ask every second."""
     with reading(engine) as connection:
         return int(connection.execute(select(revision.c.number)).scalar_one())
-
-
-def is_storable(text: str) -> bool:
-    """Whether both databases can hold this text: no NUL, no halves of surrogate pairs."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text

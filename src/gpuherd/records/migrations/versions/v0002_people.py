@@ -236,7 +236,7 @@ def _make_audit() -> None:
         sa.Column("peer", sa.String(128)),
         sa.Column("action", sa.String(64), nullable=False),
         sa.Column("subject", sa.String(256), nullable=False),
-        sa.Column("detail", sa.Text, nullable=False),
+        sa.Column("detail", sa.String(1024), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_audit"),
         sqlite_autoincrement=True,
     )
@@ -257,8 +257,8 @@ def _make_bookings() -> None:
     op.create_table(
         "bookings",
         sa.Column("id", sa.Integer, nullable=False),
-        sa.Column("title", sa.Text, nullable=False),
-        sa.Column("comment", sa.Text, nullable=False),
+        sa.Column("title", sa.String(256), nullable=False),
+        sa.Column("comment", sa.String(4096), nullable=False),
         sa.Column("owner_id", sa.String(32)),
         sa.Column("owner_name", sa.String(128), nullable=False),
         sa.Column("group_name", sa.String(128)),
