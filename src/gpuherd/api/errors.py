@@ -83,6 +83,7 @@ _CODES = {
 }
 _REFUSED_STATUS = {
     "account_disabled": 403,
+    "bad_text": 422,
     "code_invalid": 403,
     "credential_taken": 409,
     "group_needed": 403,
@@ -90,7 +91,11 @@ _REFUSED_STATUS = {
     "linux_name_taken": 409,
     "login_failed": 401,
     "name_taken": 409,
+    "name_wrong": 422,
+    "password_elsewhere": 409,
+    "password_weak": 422,
     "password_wrong": 403,
+    "scope_needs_role": 422,
     "setup_done": 409,
     "token_invalid": 403,
     "too_many_attempts": 429,

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from gpuherd.api.identity import Identity
 from gpuherd.api.open_records import OpenRecords
+from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.settings import HubSettings
@@ -26,11 +27,18 @@ class Front(Struct, frozen=True, kw_only=True):
     authority: Authority
     identity: Identity
     reception: Reception
+    people: PeopleDesk
     clock: Clock
+    audit_days: int
 
     async def new_setup_code(self) -> str | None:
         """Make the code of a set-up link; none if there is an admin."""
         return await self.calls.run(new_setup_code, self.records.people, self.clock.wall())
+
+    async def shorten_audit(self) -> None:
+        """Forget entries of the audit log that are older than they are kept."""
+        before = self.clock.wall() - self.audit_days * 86_400
+        await self.calls.run(self.records.audit.prune, before)
 
     def close(self) -> None:
         """End the threads and close the records."""
@@ -60,5 +68,7 @@ def open_front(
         authority=authority,
         identity=identity,
         reception=reception,
+        people=PeopleDesk(records=records, calls=calls, identity=identity, reception=reception, clock=clock),
         clock=clock,
+        audit_days=settings.audit_days,
     )

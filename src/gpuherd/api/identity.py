@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from gpuherd.api.asgi import Scope, header
 from gpuherd.api.cookies import session_secret
@@ -46,7 +45,6 @@ class Identity:
         records: PeopleRecords,
         calls: RecordCalls,
         clock: Clock,
-        on_change: Callable[[], Any] = lambda: None,
     ) -> None:
         self._senders = Senders(settings.trusted_proxies)
         self._shown_to_all = _SHOWN_TO_ALL[settings.public]
@@ -55,7 +53,6 @@ class Identity:
         self._records = records
         self._calls = calls
         self._clock = clock
-        self._on_change = on_change
         self.proxy_word: ProxyWord | None = None
 
     async def viewer(self, scope: Scope) -> Viewer:
@@ -128,7 +125,17 @@ class Identity:
             if digests.keys() >= self._authority.digests().keys():
                 break  # nobody has come in meanwhile
         self._authority.learn(known)
-        self._on_change()
+
+    async def note_use(self) -> None:
+        """Write down which keys were used. Every minute."""
+        seen = self._authority.take_seen()
+        if seen:
+            await self._calls.run(self._touch, seen, self._clock.wall())
+
+    def _touch(self, seen: dict[str, bool], now: float) -> None:
+        for key_id, is_token in seen.items():
+            touch = self._records.touch_token if is_token else self._records.touch_session
+            touch(key_id, now)
 
     async def watch(self) -> None:
         """See what others (the command line, another hub) have changed. Every second."""

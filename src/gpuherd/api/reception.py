@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -63,6 +63,14 @@ class LoggedIn(Struct, frozen=True, kw_only=True):
             key=self.key,
             peer=sender.address,
         )
+
+
+class _Proven(NamedTuple):
+    """Someone who has shown to be who they say."""
+
+    account: Account
+    password_hash: str | None = None
+    """What the password was compared with."""
 
 
 class Provisioning(Protocol):
@@ -160,17 +168,17 @@ class Reception:
         ``Refused`` ``login_failed`` for a wrong one of either, ``too_many_attempts`` for the hasty and for a crowd.
         """
         self._attempts.check(sender.address, self._clock.monotonic())
-        account = await self._person(name, password, sender)
-        if account is None:
+        proven = await self._prove(name, password, sender)
+        if proven is None:
             self._attempts.failed(sender.address, self._clock.monotonic())
             await self._tell_of_failure(name, sender)
             raise Refused("login_failed", "the name or the password is wrong")
-        return await self._begin(account, sender=sender, agent=agent, before=before)
+        return await self._begin(proven, sender=sender, agent=agent, before=before)
 
     async def enter(self, vouched: VouchedFor, *, sender: Sender, agent: str, before: Viewer) -> LoggedIn:
         """Log in someone for whom another service vouches; ``Refused`` if that person may not enter here."""
         account = await self.account_for(vouched, sender)
-        return await self._begin(account, sender=sender, agent=agent, before=before)
+        return await self._begin(_Proven(account), sender=sender, agent=agent, before=before)
 
     async def account_for(self, vouched: VouchedFor, sender: Sender) -> Account:
         """Give the account of someone for whom another service vouches, made or brought up to date if need be."""
@@ -210,7 +218,7 @@ class Reception:
             raise
         await self._identity.refresh()
         nobody = Viewer(privacy=None, peer=sender.address)
-        return await self._begin(account, sender=sender, agent=agent, before=nobody)
+        return await self._begin(_Proven(account), sender=sender, agent=agent, before=nobody)
 
     async def log_out(self, viewer: Viewer) -> None:
         """End the session of whoever asks; nothing happens to someone who has none."""
@@ -242,21 +250,21 @@ class Reception:
         except (TooMuchWork, TimeoutError):
             raise Refused("too_many_attempts", "too many logins at a time; try again in a moment") from None
 
-    async def _person(self, name: str, password: str, sender: Sender) -> Account | None:
+    async def _prove(self, name: str, password: str, sender: Sender) -> _Proven | None:
         account, kept = await self._calls.run(self._look_up, name)
         if account is None or account.source != "local":
             vouched = await self._ask_ways(name, password, account)
             if vouched is not None:
-                return await self.account_for(vouched, sender)
+                return _Proven(await self.account_for(vouched, sender))
             if self._ways.passwords and account is not None:
                 return None
         is_right = await self._slowly(lambda: self._passwords.matches(password, kept))
-        if not is_right or account is None or account.is_disabled:
+        if not is_right or kept is None or account is None or account.is_disabled:
             return None
-        if kept is not None and self._passwords.is_outdated(kept):
-            renewed = await self.hash(password)
-            await self._calls.run(self._records.people.rehash_password, account.id, renewed)
-        return account
+        if self._passwords.is_outdated(kept):
+            kept = await self.hash(password)
+            await self._calls.run(self._records.people.rehash_password, account.id, kept)
+        return _Proven(account, kept)
 
     def _look_up(self, name: str) -> tuple[Account | None, str | None]:
         account = self._records.people.account_by_name(name)
@@ -289,7 +297,8 @@ class Reception:
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
-    async def _begin(self, account: Account, *, sender: Sender, agent: str, before: Viewer) -> LoggedIn:
+    async def _begin(self, proven: _Proven, *, sender: Sender, agent: str, before: Viewer) -> LoggedIn:
+        account = proven.account
         lifetime_seconds = self._settings.session_days * 86_400
         now, generation = self._clock.wall(), self._authority.generation
         session = await self._calls.run(
@@ -300,6 +309,7 @@ class Reception:
             lifetime_seconds=lifetime_seconds,
             peer=sender.address,
             agent=agent,
+            password_hash=proven.password_hash,
         )
         by = Actor(account_id=account.id, label=account.name, peer=sender.address)
         await self._calls.run(

@@ -82,6 +82,9 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             description="Database for records, as an SQLAlchemy URL; default is SQLite in the state folder."
         ),
     ] = None
+    audit_days: Annotated[
+        int, Meta(ge=2, le=36_500, description="How long entries of the audit log are kept, in days.")
+    ] = 730
     max_connections: Annotated[
         int, Meta(ge=16, le=1_000_000, description="Open connections, nodes and viewers together.")
     ] = 20_000

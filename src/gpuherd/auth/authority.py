@@ -47,6 +47,7 @@ class Authority:
         self._accounts: dict[str, Account] = {}
         self._keys: OrderedDict[str, Key] = OrderedDict()
         self._expiries: dict[str, float] = {}
+        self._seen: dict[str, bool] = {}
         self.revision: int | None = None
         self.generation = 0
         """Counted up whenever what was known is replaced. A key that was looked up before is not kept after."""
@@ -103,6 +104,7 @@ class Authority:
         account = self._accounts.get(key.account_id)
         if account is None or account.is_disabled or key.expires_at <= now:
             return None
+        self._seen[key.id] = key.is_token
         return Viewer(
             account=account,
             privacy=shown_to(account, key.scopes),
@@ -111,6 +113,11 @@ class Authority:
             key=key.id,
             peer=peer,
         )
+
+    def take_seen(self) -> dict[str, bool]:
+        """Give the ids of the keys that were used since the last call, and which of them are tokens."""
+        seen, self._seen = self._seen, {}
+        return seen
 
     def is_current(self, viewer: Viewer, *, now: float) -> bool:
         """Tell whether someone with an account who was let in earlier would be let in as the same today."""
@@ -160,4 +167,6 @@ def shown_to(account: Account, scopes: frozenset[TokenScope]) -> PrivacyClass | 
 
 
 def _is_alike(one: Account, other: Account) -> bool:
-    return structs.replace(one, last_login_at=None) == structs.replace(other, last_login_at=None)
+    return one is other or structs.replace(one, last_login_at=None) == structs.replace(
+        other, last_login_at=None
+    )

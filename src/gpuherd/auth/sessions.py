@@ -23,11 +23,19 @@ class NewSession(Struct, frozen=True, kw_only=True):
 
 
 def begin_session(
-    records: PeopleRecords, account: Account, *, now: float, lifetime_seconds: float, peer: str, agent: str
+    records: PeopleRecords,
+    account: Account,
+    *,
+    now: float,
+    lifetime_seconds: float,
+    peer: str,
+    agent: str,
+    password_hash: str | None = None,
 ) -> NewSession:
     """Log someone in. Blocking; ``Refused`` ``account_disabled`` if that has just happened.
 
-    The secret is always a new one: nobody can plant one beforehand.
+    ``password_hash`` is what the password was compared with, if there was one: a login that is overtaken by a change of
+    the password is ``Refused`` ``changed_meanwhile``. The secret is always a new one: nobody can plant one beforehand.
     """
     session = NewSession(id=new_id(), secret=new_secret(SESSION_PREFIX), expires_at=now + lifetime_seconds)
     records.add_session(
@@ -38,6 +46,7 @@ def begin_session(
         expires_at=session.expires_at,
         peer=peer,
         agent=clean(agent, MAX_AGENT_LENGTH),
+        password_hash=password_hash,
     )
     records.note_login(account.id, now)
     return session
