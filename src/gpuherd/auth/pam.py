@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import logging
-import subprocess
-import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-import psutil
 from msgspec import Struct
 
+from gpuherd.auth.child_check import ChildChecks
 from gpuherd.auth.way_settings import PamSettings
 from gpuherd.auth.ways import VouchedFor, check_groups, clean_groups, clean_name
 from gpuherd.model.errors import Failed, Misconfigured, Refused
@@ -23,13 +17,7 @@ from gpuherd.model.text import clean
 
 __all__ = ["PamWay"]
 
-log = logging.getLogger(__name__)
-
 SERVICE_FOLDERS = (Path("/etc/pam.d"), Path("/usr/lib/pam.d"), Path("/usr/share/pam.d"))
-MAX_ANSWER_BYTES = 1_048_576
-MAX_STUCK = 8
-"""Checks that even SIGKILL does not end, as with a dead file server: beyond these no more are begun."""
-KILL_SECONDS = 1.0
 
 # Numbers of Linux-PAM's _pam_types.h.
 _SUCCESS = 0
@@ -66,8 +54,9 @@ class PamWay:
                 '"@include common-auth" and "@include common-account" (Debian), or name another service'
             )
         self._settings = settings
-        self._stuck: list[subprocess.Popen[bytes]] = []
-        self._lock = threading.Lock()
+        self._checks = ChildChecks(
+            "gpuherd.auth.pam_child", what="PAM", deadline_seconds=settings.deadline_seconds
+        )
 
     @property
     def name(self) -> AccountSource:
@@ -79,7 +68,9 @@ class PamWay:
         typed = clean_name(name)
         if typed is None or not password or "\0" in password:
             return None
-        answer = self._ask(typed, password)
+        answer = self._checks.ask(
+            {"service": self._settings.service, "name": typed, "password": password}, _Answer
+        )
         if answer.code != _SUCCESS:
             self._refuse(answer)
             return None
@@ -105,66 +96,6 @@ class PamWay:
                 f"PAM cannot check passwords now ({clean(answer.reason, 120)}); see the system's log and "
                 f"/etc/pam.d/{self._settings.service}"
             )
-
-    def _ask(self, name: str, password: str) -> _Answer:
-        question = msgspec.json.encode(
-            {"service": self._settings.service, "name": name, "password": password}
-        )
-        try:
-            written, code = self._run(question)
-        except OSError as error:
-            raise Failed(f"PAM cannot be asked: no process can be started ({error.strerror})") from error
-        try:
-            return msgspec.json.decode(written[:MAX_ANSWER_BYTES], type=_Answer)
-        except msgspec.DecodeError:
-            raise Failed(
-                f"PAM cannot be asked: the check ended with code {code}; see the hub's log"
-            ) from None
-
-    def _run(self, question: bytes) -> tuple[bytes, int]:
-        self._check_stuck()
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "gpuherd.auth.pam_child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
-            start_new_session=True,
-        )
-        try:
-            written, _ = process.communicate(question, timeout=self._settings.deadline_seconds)
-        except subprocess.TimeoutExpired:
-            self._end(process)
-            raise Failed(
-                f"PAM did not answer within {self._settings.deadline_seconds:g} s; see the system's log and "
-                f"/etc/pam.d/{self._settings.service}"
-            ) from None
-        return written, process.returncode
-
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        # Programs that a module has started too; pam_exec's are in sessions of their own.
-        with contextlib.suppress(psutil.NoSuchProcess):
-            family = psutil.Process(process.pid).children(recursive=True)
-            process.kill()
-            for child in family:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.kill()
-        try:
-            process.wait(KILL_SECONDS)
-        except subprocess.TimeoutExpired:
-            with self._lock:
-                self._stuck.append(process)
-            log.warning("a check by PAM cannot be ended: process %d", process.pid)
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                # What was not yet written to the dead process need not be.
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
-
-    def _check_stuck(self) -> None:
-        with self._lock:
-            self._stuck = [process for process in self._stuck if process.poll() is None]
-            if len(self._stuck) >= MAX_STUCK:
-                raise Failed(f"PAM hangs: {MAX_STUCK} checks cannot be ended; see the system's log")
 
 
 def _vouched(typed: str, user: _User | None) -> VouchedFor:

@@ -1,8 +1,7 @@
 """One check of a password by PAM, in a process of its own: ``python -m gpuherd.auth.pam_child``.
 
 PAM's modules are made for short programs. In the hub one that hangs could not be ended, one that crashes would take
-the hub along, and some are not fit for threads. The question comes as JSON on standard input, so that the password is
-in no argument list; the answer goes as JSON to standard output.
+the hub along, and some are not fit for threads (``child_check``).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpuherd.auth import pam
+from gpuherd.auth import child_check
 from gpuherd.auth.pam import PamWay
 from gpuherd.auth.way_settings import PamSettings
 from gpuherd.model.errors import Failed, Misconfigured, Refused
@@ -163,7 +163,7 @@ def test_checks_that_cannot_be_ended_are_bounded(way: PamWay, monkeypatch: pytes
         def poll(self) -> None:
             return None
 
-    monkeypatch.setattr(way, "_stuck", [Unkillable()] * pam.MAX_STUCK)
+    monkeypatch.setattr(way._checks, "_stuck", [Unkillable()] * child_check.MAX_STUCK)
 
     with pytest.raises(Failed, match="PAM hangs"):
         way.check("someone", "password")
