@@ -13,7 +13,7 @@ __all__ = ["fits", "read_wish"]
 
 # A number before × is a count, one alone only up to three digits: 4090 and 3090 Ti are models.
 _WISH = re.compile(
-    r"(?:any\s+)?(?:(?P<times>\d{1,4})\s*(?:[x×*]\s*|$)|(?P<count>\d{1,3})\s+)?(?P<model>.*)",
+    r"(?:any(?:\s+|$))?(?:(?P<times>\d{1,4})\s*(?:[x×*]\s*|$)|(?P<count>\d{1,3})\s+)?(?P<model>.*)",
     re.IGNORECASE | re.ASCII,
 )
 _WORDS = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
