@@ -27,8 +27,7 @@ from gpuherd.records.tables import (
     setup_codes,
 )
 from gpuherd.records.tables import secrets as secrets_table
-from gpuherd.records.texts import is_keepable
-from gpuherd.records.transactions import count_change, lock, reading, revision_of, writing
+from gpuherd.records.transactions import BadText, count_change, lock, reading, revision_of, writing
 
 __all__ = ["AccountRecords", "People", "name_key"]
 
@@ -88,7 +87,7 @@ def _load(connection: Connection, condition: ColumnElement[bool] | None = None) 
 
 
 def _known(connection: Connection, account_id: str) -> Account:
-    found = _load(connection, accounts.c.id == account_id) if is_keepable(account_id) else ()
+    found = _load(connection, accounts.c.id == account_id)
     if not found:
         raise Refused("unknown_account", "there is no such account")
     return found[0]
@@ -216,30 +215,33 @@ class AccountRecords:
 
     def account(self, account_id: str) -> Account | None:
         """Find an account by its id."""
-        return self._one(account_id, accounts.c.id == account_id)
+        return self._one(accounts.c.id == account_id)
 
     def account_by_name(self, name: str) -> Account | None:
         """Find an account by what someone typed."""
-        key = name_key(name)
-        return self._one(key, accounts.c.name_key == key)
+        return self._one(accounts.c.name_key == name_key(name))
 
     def account_by_subject(self, source: AccountSource, subject: str) -> Account | None:
         """Find the account that another authority vouches for."""
-        return self._one(subject, (accounts.c.source == source) & (accounts.c.subject == subject))
+        return self._one((accounts.c.source == source) & (accounts.c.subject == subject))
 
-    def _one(self, asked: str, condition: ColumnElement[bool]) -> Account | None:
-        if not is_keepable(asked):
+    def _one(self, condition: ColumnElement[bool]) -> Account | None:
+        try:
+            with reading(self._engine) as connection:
+                found = _load(connection, condition)
+        except BadText:
             return None
-        with reading(self._engine) as connection:
-            found = _load(connection, condition)
         return found[0] if found else None
 
     def password_hash(self, account_id: str) -> str | None:
         """Give the hash to compare a password with; none if the account has none."""
-        with reading(self._engine) as connection:
-            found = connection.execute(
-                select(accounts.c.password_hash).where(accounts.c.id == account_id)
-            ).scalar_one_or_none()
+        try:
+            with reading(self._engine) as connection:
+                found = connection.execute(
+                    select(accounts.c.password_hash).where(accounts.c.id == account_id)
+                ).scalar_one_or_none()
+        except BadText:
+            return None
         return None if found is None else str(found)
 
     def create_account(

@@ -10,8 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, or_, s
 from gpuherd.model.people import Actor, AuditEntry
 from gpuherd.model.text import clean
 from gpuherd.records.tables import accounts, audit, audit_retention
-from gpuherd.records.texts import is_keepable
-from gpuherd.records.transactions import reading, writing
+from gpuherd.records.transactions import BadText, reading, writing
 
 __all__ = ["ERASED", "AuditRecords", "Deed", "write_audit"]
 
@@ -93,8 +92,6 @@ class AuditRecords:
         ``action`` may be the part before the dot (``booking``); ``account_id`` finds both what someone did and what
         was done to them; ``until`` is not included.
         """
-        if not all(is_keepable(asked) for asked in (text, action, account_id) if asked is not None):
-            return ()
         query = (
             select(audit, accounts.c.name)
             .join(accounts, accounts.c.id == audit.c.account_id, isouter=True)
@@ -115,20 +112,24 @@ class AuditRecords:
             query = query.where(audit.c.at < until)
         if before_id is not None:
             query = query.where(audit.c.id < before_id)
-        with reading(self._engine) as connection:
-            return tuple(
-                AuditEntry(
-                    id=row.id,
-                    at=row.at,
-                    account_id=row.account_id,
-                    who=row.label if row.account_id is None else row.name or ERASED,
-                    peer=row.peer,
-                    action=row.action,
-                    subject=row.subject,
-                    detail=row.detail,
-                )
-                for row in connection.execute(query)
+        try:
+            with reading(self._engine) as connection:
+                rows = connection.execute(query).all()
+        except BadText:
+            return ()
+        return tuple(
+            AuditEntry(
+                id=row.id,
+                at=row.at,
+                account_id=row.account_id,
+                who=row.label if row.account_id is None else row.name or ERASED,
+                peer=row.peer,
+                action=row.action,
+                subject=row.subject,
+                detail=row.detail,
             )
+            for row in rows
+        )
 
     def prune(self, before: float) -> int:
         """Delete entries older than ``before`` and give their number.

@@ -17,7 +17,7 @@ from gpuherd.model.errors import Refused
 from gpuherd.model.people import Actor, TokenScope
 from gpuherd.records.audit import Deed, write_audit
 from gpuherd.records.tables import accounts, api_tokens, feeds, login_sessions, people_revision
-from gpuherd.records.transactions import count_change, lock, reading, writing
+from gpuherd.records.transactions import BadText, count_change, lock, reading, writing
 
 __all__ = ["FeedKind", "FeedRecord", "KeyRecords", "SessionRecord", "TokenRecord"]
 
@@ -285,12 +285,15 @@ class KeyRecords:
                 write_audit(connection, [deed])
 
     def _find(self, table: Table, digest: str, *conditions: ColumnElement[bool]) -> Row[Any] | None:
-        with reading(self._engine) as connection:
-            return connection.execute(
-                select(table)
-                .join(accounts, accounts.c.id == table.c.account_id)
-                .where(table.c.digest == digest, accounts.c.is_disabled.is_(False), *conditions)
-            ).one_or_none()
+        try:
+            with reading(self._engine) as connection:
+                return connection.execute(
+                    select(table)
+                    .join(accounts, accounts.c.id == table.c.account_id)
+                    .where(table.c.digest == digest, accounts.c.is_disabled.is_(False), *conditions)
+                ).one_or_none()
+        except BadText:
+            return None
 
     def _of(self, table: Table, account_id: str, *conditions: ColumnElement[bool]) -> list[Row[Any]]:
         with reading(self._engine) as connection:

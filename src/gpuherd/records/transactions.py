@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.records.texts import UnkeepableText
 
-__all__ = ["READS_ONLY", "count_change", "lock", "reading", "revision_of", "writing"]
+__all__ = ["READS_ONLY", "BadText", "count_change", "lock", "reading", "revision_of", "writing"]
 
 READS_ONLY = "gpuherd_reads_only"
 """Execution option of a connection: see ``database.py``, which begins such a transaction without a writer's lock."""
@@ -36,8 +36,11 @@ def _failed(error: SQLAlchemyError) -> Failed:
     return Failed(f"the records cannot be read or written: {reason}")
 
 
-def _bad_text() -> Refused:
-    return Refused("bad_text", "a text or number is too long, or has characters that cannot be kept")
+class BadText(Refused):
+    """Something that no database keeps; nothing is found by it, either."""
+
+    def __init__(self) -> None:
+        super().__init__("bad_text", "a text or number is too long, or has characters that cannot be kept")
 
 
 @contextmanager
@@ -45,12 +48,12 @@ def _telling() -> Iterator[None]:
     try:
         yield
     except (DataError, UnicodeEncodeError, OverflowError):
-        raise _bad_text() from None  # its text may hold what was to be written
+        raise BadText from None  # its text may hold what was to be written
     except IntegrityError as error:
         raise _failed(error) from None
     except SQLAlchemyError as error:
         if isinstance(error, StatementError) and isinstance(error.orig, UnkeepableText):
-            raise _bad_text() from None
+            raise BadText from None
         raise _failed(error) from error
 
 

@@ -1,0 +1,116 @@
+"""What every backend of the audit log must do: grow, be found in, and forget only what is old."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError
+
+from gpuherd.model.errors import Failed
+from gpuherd.model.people import Account, Actor
+from gpuherd.records.audit import AuditRecords, Deed
+from gpuherd.records.people import PeopleRecords
+from support.booking_drafts import NOW
+
+HUB = Actor(account_id=None, label="hub")
+
+
+@pytest.fixture
+def log(engine: Engine) -> AuditRecords:
+    return AuditRecords(engine)
+
+
+@pytest.fixture
+def ada(engine: Engine) -> Account:
+    return PeopleRecords(engine).create_account(
+        name="ada", display_name="Countess", role="admin", now=NOW, by=HUB
+    )
+
+
+def test_entries_are_found_by_everything_in_them(log: AuditRecords, ada: Account) -> None:
+    by_ada = Actor(account_id=ada.id, label="another name", peer="192.0.2.7")
+    log.append(
+        [
+            Deed("login.failed", "eve", "wrong password, 100% wrong", HUB, NOW + 1),
+            Deed("booking.create", "17", "2 devices", by_ada, NOW + 2),
+            Deed("bookings", "18", "", by_ada, NOW + 3),
+        ]
+    )
+
+    def found(**asked: object) -> list[str]:
+        return [entry.action for entry in log.search(**asked)]  # type: ignore[arg-type]
+
+    assert found() == ["bookings", "booking.create", "login.failed", "account.create"]
+    assert found(action="booking") == ["booking.create"]
+    assert found(action="booking.create") == ["booking.create"]
+    assert found(account_id=ada.id) == ["bookings", "booking.create", "account.create"]
+    assert found(text="EVE") == found(text="100% w") == ["login.failed"]
+    assert found(text="100_") == []
+    assert found(text="192.0.2") == ["bookings", "booking.create"]
+    assert found(text="countess") == ["bookings", "booking.create", "account.create"]
+    assert found(text="another name") == []
+    assert found(since=NOW + 1, until=NOW + 3) == ["booking.create", "login.failed"]
+    assert found(limit=1) == ["bookings"]
+    assert found(before_id=log.search()[0].id, limit=1) == ["booking.create"]
+    assert found(text="a\0") == found(action="\ud800") == []
+    entry = log.search(action="booking")[0]
+    assert (entry.who, entry.account_id, entry.peer, entry.at) == ("ada", ada.id, "192.0.2.7", NOW + 2)
+    assert log.search(action="login")[0].who == "hub"
+
+
+def test_hostile_text_is_cut_and_cleaned(log: AuditRecords) -> None:
+    actor = Actor(account_id=None, label="x" * 500, peer="\x1b[31m\0")
+    log.append([Deed("login.failed", "\ud800" + "y" * 9000, "\u202e" * 5000, actor, NOW)])
+    (entry,) = log.search()
+    assert max(map(len, (entry.who, entry.subject, entry.detail))) <= 1024
+    assert entry.peer == "�[31m�"
+    assert entry.subject.startswith("�yyy")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit SET detail = 'nothing happened'",
+        "UPDATE audit SET peer = NULL",
+        "UPDATE audit SET peer = 'elsewhere'",
+        "UPDATE audit SET at = 0",
+        "UPDATE audit SET account_id = NULL",
+        "DELETE FROM audit",
+        "DELETE FROM audit_retention",
+        "INSERT INTO audit_retention (id, keep_from) VALUES (2, 1e12)",
+        "UPDATE audit_retention SET keep_from = 1e12",
+    ],
+)
+def test_what_is_written_stays(engine: Engine, log: AuditRecords, ada: Account, statement: str) -> None:
+    log.append([Deed("booking.create", "17", "", Actor(account_id=ada.id, label="", peer="p"), NOW)])
+    before = log.search()
+    with pytest.raises(IntegrityError, match="audit_append_only"), engine.begin() as connection:
+        connection.execute(text(statement))
+    assert log.search() == before
+
+
+def test_what_an_erased_person_did_stays_too(engine: Engine, log: AuditRecords) -> None:
+    log.append([Deed("booking.create", "17", "", Actor(account_id="gone", label="", peer="p"), NOW)])
+    with pytest.raises(IntegrityError, match="audit_append_only"), engine.begin() as connection:
+        connection.execute(text("UPDATE audit SET peer = NULL, detail = 'x'"))
+    with engine.begin() as connection:  # but not where it was done from
+        connection.execute(text("UPDATE audit SET peer = NULL"))
+    assert log.search()[0].peer is None
+
+
+def test_only_what_is_old_is_pruned(log: AuditRecords) -> None:
+    now = time.time()
+    days = (400, 100, 2, 0)
+    log.append([Deed("login.ok", str(age), "", HUB, now - age * 86_400) for age in days])
+    assert log.prune(now - 200 * 86_400) == 1
+    assert [entry.subject for entry in log.search()] == ["0", "2", "100"]
+    assert log.prune(now - 300 * 86_400) == 0  # a shorter memory cannot be undone, nor does it harm
+    with pytest.raises(Failed, match="audit_append_only"):
+        log.prune(now)
+    assert [entry.subject for entry in log.search()] == ["0", "2", "100"]
+    assert log.prune(now - 86_500) == 2
+    first = log.search()[0].id
+    log.append([Deed("login.ok", "new", "", HUB, now)])
+    assert log.search()[0].id == first + 1

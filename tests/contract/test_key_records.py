@@ -1,0 +1,217 @@
+"""What every backend of sessions, tokens and calendar addresses must do."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine
+
+from gpuherd.model.errors import Refused
+from gpuherd.model.people import Actor
+from gpuherd.records.audit import AuditRecords
+from gpuherd.records.people import FeedRecord, PeopleRecords, SessionRecord, TokenRecord
+from support.booking_drafts import NOW, A
+
+BY = Actor(account_id=None, label="test")
+
+
+@pytest.fixture
+def people(engine: Engine) -> PeopleRecords:
+    return PeopleRecords(engine)
+
+
+def add(people: PeopleRecords, name: str, **more: str) -> str:
+    return people.create_account(
+        name=name,
+        display_name=name,
+        role="member",
+        now=NOW,
+        by=BY,
+        **more,  # type: ignore[arg-type]
+    ).id
+
+
+@pytest.fixture
+def ada(people: PeopleRecords) -> str:
+    return add(people, "ada", password_hash="old")
+
+
+@pytest.fixture
+def bob(people: PeopleRecords) -> str:
+    return add(people, "bob")
+
+
+def log_in(people: PeopleRecords, account_id: str, key: str, *, at: float = NOW, **more: str) -> None:
+    people.add_session(
+        id=key,
+        digest=f"digest of {key}",
+        account_id=account_id,
+        created_at=at,
+        expires_at=at + 100,
+        peer="192.0.2.1",
+        agent="Browser 1.0",
+        **more,
+    )
+
+
+def make_token(people: PeopleRecords, account_id: str, key: str) -> None:
+    people.add_token(
+        id=key,
+        digest=f"digest of {key}",
+        account_id=account_id,
+        title="cluster job",
+        scopes=["read", "book"],
+        created_at=NOW,
+        expires_at=NOW + 100,
+        by=BY,
+    )
+
+
+def make_feed(people: PeopleRecords, account_id: str, key: str) -> None:
+    people.add_feed(
+        id=key,
+        digest=f"digest of {key}",
+        account_id=account_id,
+        kind="device",
+        device=A,
+        created_at=NOW,
+        by=BY,
+    )
+
+
+def test_a_session_is_valid_until_it_expires(people: PeopleRecords, ada: str) -> None:
+    log_in(people, ada, "s1")
+    log_in(people, ada, "s2", at=NOW + 50)
+    session = SessionRecord(
+        id="s1",
+        account_id=ada,
+        created_at=NOW,
+        expires_at=NOW + 100,
+        seen_at=NOW,
+        peer="192.0.2.1",
+        agent="Browser 1.0",
+    )
+    assert people.session("digest of s1", NOW + 99.9) == session
+    assert people.session("digest of s1", NOW + 100) is None
+    assert people.session("s1", NOW) is None
+    assert people.session("\0", NOW) is people.session("x" * 99, NOW) is None
+    assert [one.id for one in people.sessions(ada, NOW)] == ["s2", "s1"]
+    assert [one.id for one in people.sessions(ada, NOW + 100)] == ["s2"]
+    people.touch_session("s1", NOW + 9)
+    touched = people.session("digest of s1", NOW)
+    assert touched is not None
+    assert touched.seen_at == NOW + 9
+    log_in(people, ada, "s3", at=NOW + 120)  # clears away what has expired
+    assert [one.id for one in people.sessions(ada, NOW)] == ["s3", "s2"]
+
+
+def test_tokens_and_calendars_are_read_back(people: PeopleRecords, ada: str, bob: str) -> None:
+    make_token(people, ada, "t")
+    make_feed(people, ada, "f")
+    token = TokenRecord(
+        id="t",
+        account_id=ada,
+        title="cluster job",
+        scopes=frozenset({"read", "book"}),
+        created_at=NOW,
+        expires_at=NOW + 100,
+        seen_at=None,
+    )
+    assert people.token("digest of t", NOW + 99) == token
+    assert people.token("digest of t", NOW + 100) is None
+    assert people.tokens(ada, NOW) == (token,)
+    assert people.tokens(ada, NOW + 100) == ()
+    feed = FeedRecord(id="f", account_id=ada, kind="device", device=A, created_at=NOW)
+    assert people.feed("digest of f") == feed
+    assert people.feeds(ada) == (feed,)
+    assert not people.tokens(bob, NOW) + people.feeds(bob) + people.sessions(bob, NOW)
+    people.touch_token("t", NOW + 1)
+    assert people.tokens(ada, NOW)[0].seen_at == NOW + 1
+
+
+def test_nobody_ends_anothers_keys(people: PeopleRecords, ada: str, bob: str) -> None:
+    log_in(people, ada, "s")
+    make_token(people, ada, "t")
+    make_feed(people, ada, "f")
+    before = people.revision()
+    assert not people.end_session("s", account_id=bob, now=NOW, by=BY)
+    assert not people.end_token("t", account_id=bob, now=NOW, by=BY)
+    assert not people.end_feed("f", account_id=bob, now=NOW, by=BY)
+    assert people.revision() == before
+    assert people.end_session("s", account_id=ada, now=NOW, by=BY, action="login.out")
+    assert people.end_token("t", account_id=None, now=NOW, by=BY)
+    assert people.end_feed("f", account_id=ada, now=NOW, by=BY)
+    assert people.revision() == before + 3
+    assert not people.end_session("s", account_id=ada, now=NOW, by=BY)
+    assert people.session("digest of s", NOW) is None
+    assert people.token("digest of t", NOW) is None
+    assert people.feed("digest of f") is None
+
+
+def test_a_new_password_ends_what_the_old_one_opened(people: PeopleRecords, ada: str, bob: str) -> None:
+    for key in ("s1", "s2"):
+        log_in(people, ada, key)
+    log_in(people, bob, "bobs")
+    make_token(people, ada, "t")
+    before = people.revision()
+    people.set_password(ada, "new", now=NOW, by=BY, keep_session="s2")
+    assert people.revision() == before + 1
+    assert people.password_hash(ada) == "new"
+    assert [one.id for one in people.sessions(ada, NOW)] == ["s2"]
+    assert people.tokens(ada, NOW) == ()
+    assert len(people.sessions(bob, NOW)) == 1
+    people.set_password(ada, None, now=NOW, by=BY)
+    assert people.password_hash(ada) is None
+    assert people.sessions(ada, NOW) == ()
+
+
+def test_a_password_changed_during_the_login_opens_nothing(people: PeopleRecords, ada: str) -> None:
+    people.set_password(ada, "new", now=NOW, by=BY)
+    with pytest.raises(Refused) as caught:
+        log_in(people, ada, "s", password_hash="old")
+    assert caught.value.code == "changed_meanwhile"
+    log_in(people, ada, "s", password_hash="new")
+    assert len(people.sessions(ada, NOW)) == 1
+
+
+def test_who_is_disabled_or_gone_has_no_keys(people: PeopleRecords, ada: str) -> None:
+    log_in(people, ada, "s")
+    make_token(people, ada, "t")
+    make_feed(people, ada, "f")
+    people.change_account(ada, is_disabled=True, now=NOW, by=BY)
+    assert people.session("digest of s", NOW) is None
+    assert people.token("digest of t", NOW) is None
+    assert people.feed("digest of f") is None
+    for make in (log_in, make_token, make_feed):
+        for account_id, code in ((ada, "account_disabled"), ("nobody", "unknown_account")):
+            with pytest.raises(Refused) as caught:
+                make(people, account_id, "new")
+            assert caught.value.code == code
+
+
+def test_all_sessions_end_at_once(people: PeopleRecords, ada: str) -> None:
+    for key in ("s1", "s2", "s3"):
+        log_in(people, ada, key)
+    assert people.end_sessions(ada, now=NOW, by=BY, keep="s2") == 2
+    assert [one.id for one in people.sessions(ada, NOW)] == ["s2"]
+    assert people.end_sessions(ada, now=NOW, by=BY) == 1
+
+
+def test_a_digest_is_never_told(people: PeopleRecords, engine: Engine, ada: str, bob: str) -> None:
+    make_token(people, ada, "t")
+    with pytest.raises(Refused) as caught:
+        people.add_token(
+            id="other",
+            digest="digest of t",
+            account_id=bob,
+            title="",
+            scopes=["read"],
+            created_at=NOW,
+            expires_at=NOW + 100,
+            by=BY,
+        )
+    assert caught.value.code == "key_taken"
+    assert "digest of" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert not [
+        entry for entry in AuditRecords(engine).search() if "digest of" in entry.detail + entry.subject
+    ]
