@@ -26,6 +26,7 @@ from gpuherd.api.known_nodes import FILE_NAME
 from gpuherd.api.open_records import OpenRecords, open_hub_records
 from gpuherd.api.outfit import BareOutfit, Door, Outfit
 from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
+from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.rest import build_rest
@@ -45,6 +46,7 @@ from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.fleet.views import DeviceView, FleetNotice, FleetView, NodeView, UserView
 from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.people import Viewer
 from gpuherd.model.reports import Report
 from gpuherd.records.last_reports import LastReports
 from gpuherd.records.nodes import EnrolledNodes
@@ -57,6 +59,8 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.4
 RECORDS_SECONDS = 1.0
 SWEEP_SECONDS = 5.0
+KEY_USE_SECONDS = 60.0
+AUDIT_SECONDS = 3600.0
 
 
 def _make_state_dir(folder: Path) -> None:
@@ -191,6 +195,8 @@ class Hub:
         self._supervisor.add("keep last state", keeper.flush, every_seconds=FLUSH_SECONDS)
         self._supervisor.add("watch records", admission.watch, every_seconds=RECORDS_SECONDS)
         self._supervisor.add("watch people", front.identity.watch, every_seconds=RECORDS_SECONDS)
+        self._supervisor.add("note use of keys", front.identity.note_use, every_seconds=KEY_USE_SECONDS)
+        self._supervisor.add("shorten audit log", front.shorten_audit, every_seconds=AUDIT_SECONDS)
         self._supervisor.add("sweep links", self._sweep, every_seconds=SWEEP_SECONDS)
         for watch in self._outfit.watches(roster):
             self._watches.append(
@@ -291,7 +297,11 @@ class Hub:
         if self._roster is not None:
             self.fleet.set_notices((*self._outfit.notices(), *self._roster.notices(), *self._watch_notices()))
         self.fleet.tick()
+        self.stream.drop(self._is_someone_else_now)
         self.stream.publish()
+
+    def _is_someone_else_now(self, viewer: Viewer) -> bool:
+        return not self._entered.identity.is_current(viewer)
 
     def _watch_notices(self) -> list[FleetNotice]:
         """Tell why nothing new comes of the nodes of a folder."""
@@ -370,6 +380,11 @@ class Hub:
     def reception(self) -> Reception:
         """Logging in and out."""
         return self._entered.reception
+
+    @property
+    def people(self) -> PeopleDesk:
+        """Accounts and what belongs to them."""
+        return self._entered.people
 
     @property
     def zone(self) -> str:

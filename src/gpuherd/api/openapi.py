@@ -14,6 +14,20 @@ from msgspec import Struct
 
 from gpuherd.api.errors import ErrorBody, ErrorDetail
 from gpuherd.api.health import Health
+from gpuherd.api.people_views import (
+    AccountChange,
+    AccountExport,
+    AccountRequest,
+    CreatedAccount,
+    CreatedToken,
+    ErasureRequest,
+    KeptSession,
+    KeptToken,
+    PasswordChange,
+    Renaming,
+    TemporaryPassword,
+    TokenRequest,
+)
 from gpuherd.api.resources.enroll import EnrolmentRequest, EnrolmentResult
 from gpuherd.api.resources.reports import ReportReceipt
 from gpuherd.api.resources.session import LoginRequest, SessionView
@@ -42,6 +56,18 @@ _ROOTS: tuple[type[Struct], ...] = (
     SessionView,
     LoginRequest,
     SetupRequest,
+    Renaming,
+    PasswordChange,
+    ErasureRequest,
+    KeptSession,
+    KeptToken,
+    TokenRequest,
+    CreatedToken,
+    AccountRequest,
+    AccountChange,
+    CreatedAccount,
+    TemporaryPassword,
+    AccountExport,
     EnrolmentRequest,
     EnrolmentResult,
     BookingRequest,

@@ -12,6 +12,9 @@ from gpuherd import __version__
 from gpuherd.api.access import Access, check_routes, guard_route, needs
 from gpuherd.api.errors import EXCEPTION_HANDLERS
 from gpuherd.api.resources import (
+    account,
+    accounts,
+    audit,
     booking_policy,
     bookings,
     enroll,
@@ -26,6 +29,7 @@ from gpuherd.api.resources import (
     setup,
     slots,
     timeline,
+    tokens,
     users,
 )
 from gpuherd.api.services import Services
@@ -45,6 +49,10 @@ RESOURCES = (
     booking_policy,
     session,
     setup,
+    account,
+    tokens,
+    accounts,
+    audit,
     health,
     live,
     enroll,

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from gpuherd.api.booking_service import BookingService
 from gpuherd.api.health import Health
+from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
@@ -33,6 +34,10 @@ class Services(Protocol):
     @property
     def reception(self) -> Reception:
         """Logging in and out."""
+
+    @property
+    def people(self) -> PeopleDesk:
+        """Accounts and what belongs to them."""
 
     @property
     def zone(self) -> str:
