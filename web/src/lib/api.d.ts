@@ -1,5 +1,300 @@
-// Generated from OpenAPI 18bc49e4990f6a881d0c24e2a379c32ac89409ff1f0cd3b7882bf12af6f8112f by `npm run generate`; do not edit.
+// Generated from OpenAPI 5610c9e948db1448dab296f760768954b3d06d23718d628bcade27374efbc975 by `npm run generate`; do not edit.
 export interface paths {
+    "/api/v1/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change one's account
+         * @description Change what others read as one's name. All else is for admins.
+         */
+        patch: operations["changeOwnAccount"];
+        trace?: never;
+    };
+    "/api/v1/account/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have oneself forgotten
+         * @description Delete one's account, keys and calendars; bookings lose the name, those ahead are cancelled.
+         *
+         *     403 ``password_wrong``. 409 ``last_admin``: somebody must be left to administer the hub. 422 ``name_wrong``.
+         */
+        post: operations["eraseOwnAccount"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Everything that is kept about oneself
+         * @description Account, sessions, tokens, calendars, bookings and the audit log's entries about oneself, as one file.
+         */
+        get: operations["exportOwnAccount"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change one's password
+         * @description All tokens and all other sessions of the account end.
+         *
+         *     403 ``password_wrong``: the old one is not right. 422 ``password_weak``: the new one will not do. 409
+         *     ``password_elsewhere``: another service keeps it.
+         */
+        post: operations["changePassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where one is logged in
+         * @description Every browser that is logged in as oneself, the newest first.
+         */
+        get: operations["listOwnSessions"];
+        put?: never;
+        post?: never;
+        /**
+         * Log out everywhere else
+         * @description End all of one's sessions but this one.
+         */
+        delete: operations["endOtherSessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/sessions/{session_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Log out somewhere else
+         * @description End one of one's sessions. 404: one has none with this id.
+         */
+        delete: operations["endOwnSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One's API tokens
+         * @description Every valid token of one's own, the newest first; never their secrets.
+         */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Make an API token
+         * @description Make a key for a program. The hub keeps only its digest, so it is shown this once.
+         *
+         *     422 ``scope_needs_role``: more than one may oneself. 409 ``too_many_tokens``.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/tokens/{token_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End an API token
+         * @description Void a token at once. 404: one has none with this id.
+         */
+        delete: operations["endToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All accounts
+         * @description Everyone who can log in, and those who are disabled.
+         */
+        get: operations["listAccounts"];
+        put?: never;
+        /**
+         * Make an account
+         * @description Make a local account. Unless a password is given, one is made up and told in the answer, this once.
+         *
+         *     400 ``name_invalid``. 409 ``name_taken``, ``linux_name_taken``. 422 ``password_weak``.
+         */
+        post: operations["createAccount"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/accounts/{account_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One account
+         * @description One account. 404: there is none with this id.
+         */
+        get: operations["getAccount"];
+        put?: never;
+        post?: never;
+        /**
+         * Forget a person
+         * @description Delete an account, its keys and calendars; bookings lose the name, those ahead are cancelled.
+         *
+         *     To keep someone out without losing anything, change ``is_disabled`` instead. 409 ``last_admin``.
+         */
+        delete: operations["eraseAccount"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an account
+         * @description Change role, groups, names, or keep someone out. Open streams of the person end at once.
+         *
+         *     409 ``last_admin``: somebody must be left to administer the hub; ``linux_name_taken``.
+         */
+        patch: operations["changeAccount"];
+        trace?: never;
+    };
+    "/api/v1/accounts/{account_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Everything that is kept about a person
+         * @description Account, sessions, tokens, calendars, bookings and the audit log's entries about a person, as one file.
+         */
+        get: operations["exportAccount"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/accounts/{account_id}/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reset a password
+         * @description Make up a new password, told in the answer this once; all sessions and tokens of the person end.
+         *
+         *     409 ``password_elsewhere``: another service keeps it.
+         */
+        post: operations["resetPassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/accounts/{account_id}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Log someone out everywhere
+         * @description End all sessions of a person.
+         */
+        delete: operations["endSessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agent": {
         parameters: {
             query?: never;
@@ -12,6 +307,27 @@ export interface paths {
          * @description WebSocket with subprotocol ``gpuherd.v1`` and the node's credential in ``Authorization: Bearer``.
          */
         get: operations["agentLink"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The audit log
+         * @description Entries that match all that is asked for, the newest first. For the next page, give the last one's number as
+         *     ``before``.
+         */
+        get: operations["searchAudit"];
         put?: never;
         post?: never;
         delete?: never;
@@ -570,6 +886,64 @@ export interface components {
             source?: "ldap" | "local" | "oidc" | "pam" | "proxy";
         };
         /**
+         * AccountChange
+         * @description What an admin changes of an account; what is not given stays.
+         */
+        AccountChange: {
+            /** @description What others read. */
+            display_name?: string;
+            /** @description All groups, instead of those before. */
+            groups?: string[];
+            /** @description Whether the person is kept out, without anything being lost. */
+            is_disabled?: boolean;
+            /** @description All users on the nodes that are this person, instead of those before. */
+            linux_names?: string[];
+            /** @enum {unknown} */
+            role?: "admin" | "member" | "viewer";
+        };
+        /**
+         * AccountExport
+         * @description Everything that is kept about a person.
+         */
+        AccountExport: {
+            account: components["schemas"]["Account"];
+            /** @description What the person did, and what was done to them. */
+            audit: components["schemas"]["AuditEntry"][];
+            bookings: components["schemas"]["Booking"][];
+            /** @description UTC epoch seconds. */
+            exported_at: number;
+            feeds: components["schemas"]["FeedView"][];
+            sessions: components["schemas"]["KeptSession"][];
+            tokens: components["schemas"]["KeptToken"][];
+        };
+        /**
+         * AccountRequest
+         * @description A local account to be made.
+         */
+        AccountRequest: {
+            /**
+             * @description What others read; the name unless given.
+             * @default null
+             */
+            display_name?: string | null;
+            /** @description Groups to be in. */
+            groups?: string[];
+            /** @description Users on the nodes that are this person, besides the one of the same name. */
+            linux_names?: string[];
+            /** @description To log in with. */
+            name: string;
+            /**
+             * @description At least ten characters; made up and told once unless given.
+             * @default null
+             */
+            password?: string | null;
+            /**
+             * @default member
+             * @enum {unknown}
+             */
+            role?: "admin" | "member" | "viewer";
+        };
+        /**
          * Address
          * @description An address of a network interface that is up.
          */
@@ -601,6 +975,25 @@ export interface components {
             same_node?: boolean;
         };
         /**
+         * AuditEntry
+         * @description One line of the audit log: who did what, when and from where.
+         */
+        AuditEntry: {
+            account_id: string | null;
+            /** @description Such as booking.create, account.role, login.failed. */
+            action: string;
+            /** @description UTC epoch seconds. */
+            at: number;
+            /** @description What changed, for people; never a secret. */
+            detail: string;
+            id: number;
+            peer: string | null;
+            /** @description What it was done to: an id or a name. */
+            subject: string;
+            /** @description The account's name as it is now, or what acted instead. */
+            who: string;
+        };
+        /**
          * Availability
          * @description Whether a device can be had: one state, why, and since when.
          */
@@ -628,6 +1021,53 @@ export interface components {
             /** @description None if the device is gone. */
             short_name: string | null;
             uuid: string;
+        };
+        /**
+         * Booking
+         * @description One booking, of one or more devices, as one whole.
+         */
+        Booking: {
+            /** @description UTC epoch seconds. */
+            changed_at: number;
+            comment: string;
+            /** @description UTC epoch seconds. */
+            created_at: number;
+            /** @description Sorted; never empty. */
+            devices: components["schemas"]["DeviceRef"][];
+            /** @description The first second that is free again. */
+            ends_at: number;
+            /** @description Group on whose behalf it was made. */
+            group: string | null;
+            id: number;
+            /**
+             * @description Made here, or read from a comments.json.
+             * @default person
+             * @enum {unknown}
+             */
+            origin?: "comments" | "person";
+            /** @description Account; none if its person has none. */
+            owner_id: string | null;
+            /** @description Shown name of the holder, or of the group it is for. */
+            owner_name: string;
+            /**
+             * @description Of one released early, the end it had before.
+             * @default null
+             */
+            released_from?: number | null;
+            /** @description Of the records when it last changed; give it back when editing. */
+            revision: number;
+            /**
+             * @description Of a weekly booking, the series it belongs to.
+             * @default null
+             */
+            series_id?: number | null;
+            /** @description UTC, whole seconds. */
+            starts_at: number;
+            /** @enum {unknown} */
+            state: "active" | "cancelled" | "pending" | "refused";
+            title: string;
+            /** @description IANA time zone in which it was made. */
+            zone: string;
         };
         /**
          * BookingChange
@@ -813,6 +1253,30 @@ export interface components {
              * @default null
              */
             zone?: string | null;
+        };
+        /**
+         * CreatedAccount
+         * @description A new account.
+         */
+        CreatedAccount: {
+            account: components["schemas"]["Account"];
+            /** @description The password that was made up, shown this once; null if one was given. */
+            password: string | null;
+        };
+        /**
+         * CreatedToken
+         * @description A new token.
+         */
+        CreatedToken: {
+            /** @description UTC epoch seconds. */
+            created_at: number;
+            /** @description UTC epoch seconds. */
+            expires_at: number;
+            id: string;
+            scopes: ("admin" | "book" | "read")[];
+            title: string;
+            /** @description The secret, shown this once; send it as Authorization: Bearer. */
+            token: string;
         };
         /**
          * DeviceBookingView
@@ -1136,6 +1600,19 @@ export interface components {
             node_id: string;
         };
         /**
+         * ErasureRequest
+         * @description That one really means it.
+         */
+        ErasureRequest: {
+            /** @description One's own name. */
+            name: string;
+            /**
+             * @description One's password, if the account has one here.
+             * @default
+             */
+            password?: string;
+        };
+        /**
          * ErrorBody
          * @description The body of every answer that is not a success.
          */
@@ -1186,6 +1663,18 @@ export interface components {
              * @default null
              */
             zone?: string | null;
+        };
+        /**
+         * FeedView
+         * @description A calendar that is read by a secret address, without the address.
+         */
+        FeedView: {
+            /** @description UTC epoch seconds. */
+            created_at: number;
+            device: components["schemas"]["DeviceRef"] | null;
+            id: string;
+            /** @enum {unknown} */
+            kind: "account" | "device";
         };
         /**
          * FleetChange
@@ -1428,6 +1917,43 @@ export interface components {
             uptime_seconds: (number | null)[];
         };
         /**
+         * KeptSession
+         * @description A browser that is logged in.
+         */
+        KeptSession: {
+            /** @description What the browser calls itself. */
+            agent: string;
+            /** @description UTC epoch seconds. */
+            created_at: number;
+            /** @description UTC epoch seconds. */
+            expires_at: number;
+            id: string;
+            /** @description Whether it is the one that asks. */
+            is_current: boolean;
+            /** @description Address from which the login came. */
+            peer: string;
+            /** @description When it was last used, to within a minute or so. */
+            seen_at: number;
+        };
+        /**
+         * KeptToken
+         * @description A key for programs, without its secret.
+         */
+        KeptToken: {
+            /** @description UTC epoch seconds. */
+            created_at: number;
+            /** @description UTC epoch seconds. */
+            expires_at: number;
+            id: string;
+            scopes: ("admin" | "book" | "read")[];
+            /**
+             * @description When it was last used, to within a minute or so; null: never.
+             * @default null
+             */
+            seen_at?: number | null;
+            title: string;
+        };
+        /**
          * LinkHealth
          * @description The nodes' connections.
          */
@@ -1554,6 +2080,15 @@ export interface components {
              * @enum {unknown}
              */
             way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
+        };
+        /**
+         * PasswordChange
+         * @description A new password for oneself.
+         */
+        PasswordChange: {
+            /** @description At least ten characters. */
+            new_password: string;
+            old_password: string;
         };
         /**
          * PasswordLogin
@@ -1739,6 +2274,14 @@ export interface components {
             url: string;
         };
         /**
+         * Renaming
+         * @description What one may change of one's own account.
+         */
+        Renaming: {
+            /** @description What others read; empty: the name. */
+            display_name: string;
+        };
+        /**
          * Report
          * @description Everything a node can say of itself at one moment.
          */
@@ -1844,6 +2387,14 @@ export interface components {
             waiting_nodes: number;
         };
         /**
+         * TemporaryPassword
+         * @description A password that was made up.
+         */
+        TemporaryPassword: {
+            /** @description Shown this once; the person should change it. */
+            password: string;
+        };
+        /**
          * TimeChoice
          * @description One way to read a time that can be read in two ways.
          */
@@ -1908,6 +2459,21 @@ export interface components {
             time: number;
             /** @description UTC, whole seconds. */
             until: number;
+        };
+        /**
+         * TokenRequest
+         * @description A token to be made.
+         */
+        TokenRequest: {
+            /**
+             * @description How long it is valid.
+             * @default 90
+             */
+            days?: number;
+            /** @description read: look; book: make and change bookings; admin: everything an admin may. Within the role. */
+            scopes: ("admin" | "book" | "read")[];
+            /** @description What it is for. */
+            title: string;
         };
         /**
          * Totals
@@ -1989,6 +2555,564 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    changeOwnAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Renaming"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    eraseOwnAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ErasureRequest"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": null;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    exportOwnAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountExport"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    changePassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordChange"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listOwnSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeptSession"][];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    endOtherSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    endOwnSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The session's id. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeptToken"][];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenRequest"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    endToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The token's id. */
+                token_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listAccounts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"][];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    createAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountRequest"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedAccount"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's id. */
+                account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    eraseAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's id. */
+                account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    changeAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's id. */
+                account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountChange"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    exportAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's id. */
+                account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountExport"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    resetPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's id. */
+                account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TemporaryPassword"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    endSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's id. */
+                account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     agentLink: {
         parameters: {
             query?: never;
@@ -2012,6 +3136,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    searchAudit: {
+        parameters: {
+            query?: {
+                /** @description Found anywhere in an entry, also in the names of people. */
+                text?: string | null;
+                /** @description Such as login.failed, or booking for all of bookings. */
+                action?: string | null;
+                /** @description What this account did, or what was done to it; its id. */
+                account?: string | null;
+                /** @description From then on; UTC epoch seconds. */
+                since?: number | null;
+                /** @description Before then; UTC epoch seconds. */
+                until?: number | null;
+                /** @description Only those with a lower number, for paging. */
+                before?: number | null;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditEntry"][];
                 };
             };
             /** @description Not a success; the body says why. */
