@@ -17,7 +17,7 @@ from gpuherd.api.admission import Admission
 from gpuherd.api.agent_socket import AgentSocket
 from gpuherd.api.app import HubApp
 from gpuherd.api.asgi import App
-from gpuherd.api.booking_service import BookingService
+from gpuherd.api.booking_desk import BookingDesk
 from gpuherd.api.front import Front, open_front
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, LinkHealth
@@ -39,6 +39,7 @@ from gpuherd.auth.enrolment import Enrolled, Enrolment
 from gpuherd.auth.settings import LoginSettings
 from gpuherd.auth.setup import setup_link
 from gpuherd.auth.ways import LoginWays
+from gpuherd.bookings.settings import BookingSettings
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.names import Names
@@ -110,6 +111,7 @@ class Hub:
         *,
         outfit: Outfit | None = None,
         names: Names | None = None,
+        bookings: BookingSettings | None = None,
         login: LoginSettings | None = None,
         ways: LoginWays | None = None,
         open_store: Callable[[Path], LastReports] = LastReports,
@@ -135,7 +137,9 @@ class Hub:
         self._watches: list[Loop] = []
         self._login = login or LoginSettings()
         self._ways = ways or LoginWays()
+        self._booking_settings = bookings or BookingSettings()
         self._front: Front | None = None
+        self._desk: BookingDesk | None = None
         self._admission: Admission | None = None
         self._keeper: Keeper | None = None
         self._server: WebServer | None = None
@@ -155,6 +159,14 @@ class Hub:
             self._front = open_front(
                 self.settings, self._login, self._ways, records=records, clock=self.clock
             )
+            self._desk = BookingDesk(
+                self._booking_settings,
+                records=records.bookings,
+                calls=self._front.calls,
+                herd=self.fleet,
+                people=self._front.authority,
+                clock=self.clock,
+            )
             self._admission = Admission(Enrolment(records.nodes), self.clock, on_change=self._nodes_changed)
             store = self._open_store(self.settings.state_dir / "state.sqlite")
             self._keeper = Keeper(
@@ -172,6 +184,7 @@ class Hub:
             )
             await self._admission.refresh()
             await self._front.identity.refresh()
+            await self._desk.memory.refresh()
             self._roster.restore()
             self._restore(store)
             self.fleet.tick()
@@ -197,6 +210,7 @@ class Hub:
         self._supervisor.add("watch people", front.identity.watch, every_seconds=RECORDS_SECONDS)
         self._supervisor.add("note use of keys", front.identity.note_use, every_seconds=KEY_USE_SECONDS)
         self._supervisor.add("shorten audit log", front.shorten_audit, every_seconds=AUDIT_SECONDS)
+        self._supervisor.add("watch bookings", self.bookings.memory.refresh, every_seconds=RECORDS_SECONDS)
         self._supervisor.add("sweep links", self._sweep, every_seconds=SWEEP_SECONDS)
         for watch in self._outfit.watches(roster):
             self._watches.append(
@@ -389,17 +403,19 @@ class Hub:
     @property
     def zone(self) -> str:
         """Time zone of times that come without one."""
-        return "UTC"
+        return self._booking_settings.zone
 
     @property
     def bookings_enabled(self) -> bool:
         """Whether anything can be booked."""
-        return True
+        return self._booking_settings.enabled
 
     @property
-    def bookings(self) -> BookingService:
+    def bookings(self) -> BookingDesk:
         """Who has which device when."""
-        raise Failed("bookings cannot be made yet")
+        if self._desk is None:
+            raise RuntimeError("the hub is not started")
+        return self._desk
 
     def fleet_view(self) -> FleetView:
         """Give everything as of the last tick.

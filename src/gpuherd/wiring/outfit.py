@@ -35,6 +35,7 @@ def configured_hub(config: Config) -> Hub:
             config.availability,
             outfit=ConfiguredOutfit(config),
             names=display_names(config),
+            bookings=config.bookings,
             login=config.login,
         )
 
