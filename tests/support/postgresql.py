@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, create_engine, insert, text
 
-from gpuherd.records.database import open_records
+from gpuherd.records.database import NEWEST, open_records
+from gpuherd.records.tables import audit_retention, booking_revision, metadata, node_revision, people_revision
 
 __all__ = ["Postgresql", "running_postgresql", "why_no_postgresql"]
 
@@ -44,7 +45,7 @@ class Postgresql:
         self._programs = programs
         self._user = user
         self._numbers = itertools.count(1)
-        self._template: str | None = None
+        self._emptied: list[str] = []
 
     def run(self, program: str, *arguments: str | Path) -> None:
         """Run one of PostgreSQL's own programs; the server refuses to run as root."""
@@ -116,16 +117,37 @@ class Postgresql:
     @contextmanager
     def database(self, *, migrated: bool = False) -> Iterator[str]:
         """Make a database, empty or with the tables of the records, and give its URL."""
-        if migrated and self._template is None:
-            self.execute("CREATE DATABASE migrated")
-            open_records(self.url("migrated")).dispose()
-            self._template = "migrated"
-        name = f"records{next(self._numbers)}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {self._template if migrated else 'template0'}")
+        if migrated and self._emptied:
+            name = self._emptied.pop()
+        else:
+            name = f"records{next(self._numbers)}"
+            self.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+            if migrated:
+                open_records(self.url(name)).dispose()
         try:
             yield self.url(name)
         finally:
-            self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            if migrated:
+                self._empty(name)
+                self._emptied.append(name)
+            else:
+                self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _empty(self, name: str) -> None:
+        """Make the tables as new: much quicker than migrating for every test."""
+        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")  # noqa: S608
+        engine = create_engine(self.url(name).replace("postgresql:", "postgresql+psycopg:"))
+        try:
+            with engine.begin() as connection:
+                connection.execute(text("SET session_replication_role = replica"))  # no triggers
+                tables = ", ".join(table.name for table in metadata.sorted_tables)
+                connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
+                for revision in (node_revision, people_revision, booking_revision):
+                    connection.execute(insert(revision).values(id=1, number=0))
+                connection.execute(insert(audit_retention).values(id=1, keep_from=0.0))
+                connection.execute(text("UPDATE alembic_version SET version_num = :it"), {"it": NEWEST})
+        finally:
+            engine.dispose()
 
 
 @contextmanager
