@@ -31,7 +31,7 @@ class PamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ] = 1000
     allowed_groups: Groups = ()
     deadline_seconds: Annotated[
-        float, Meta(ge=1, le=60, description="After this the check is ended and the login fails.")
+        float, Meta(ge=1, le=20, description="After this the check is ended and the login fails.")
     ] = 10.0
 
 
@@ -95,7 +95,7 @@ class LdapSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     group_name_attribute: Annotated[str, Meta(description="Name of a group.")] = "cn"
     allowed_groups: Groups = ()
     deadline_seconds: Annotated[
-        float, Meta(ge=1, le=60, description="Longest wait for the directory, all steps of a login together.")
+        float, Meta(ge=1, le=20, description="Longest wait for the directory, all steps of a login together.")
     ] = 10.0
 
 
