@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from gpuherd.fleet.node import NodeHealth
+from gpuherd.model.people import PrivacyClass
 from gpuherd.model.targets import NodeWay
 
-__all__ = ["GroupHealth", "Health", "LinkHealth", "LoopHealth", "StoreHealth", "ViewerHealth"]
+__all__ = [
+    "GroupHealth",
+    "Health",
+    "HealthSummary",
+    "LinkHealth",
+    "LoopHealth",
+    "StoreHealth",
+    "ViewerHealth",
+    "failing_reason",
+    "health_for",
+]
 
 HubTime = Annotated[float, Meta(description="Hub time, UTC epoch seconds.")]
 
@@ -85,3 +96,41 @@ class Health(Struct, frozen=True, kw_only=True):
     lists: tuple[GroupHealth, ...]
     viewers: ViewerHealth
     nodes: tuple[NodeHealth, ...]
+
+
+class HealthSummary(Struct, frozen=True, kw_only=True):
+    """What everyone may know of the hub: monitors, and nodes that ask whether this is a hub and what time it is."""
+
+    status: Literal["ok", "degraded"]
+    version: str
+    time: HubTime
+    uptime_seconds: float
+
+
+def health_for(health: Health, privacy: PrivacyClass | None) -> Health | HealthSummary:
+    """Give what someone may know: admins all; who sees names, no errors of the hub's own parts; others a summary."""
+    if privacy == "admin":
+        return health
+    if privacy != "member":
+        return HealthSummary(
+            status=health.status,
+            version=health.version,
+            time=health.time,
+            uptime_seconds=health.uptime_seconds,
+        )
+    hidden = {
+        failing_reason(loop): f"{loop.name}: fails; the hub's log says why"
+        for loop in health.loops
+        if loop.state == "failing"
+    }
+    return structs.replace(
+        health,
+        reasons=tuple(hidden.get(reason, reason) for reason in health.reasons),
+        loops=tuple(structs.replace(loop, last_error=None) for loop in health.loops),
+        store=structs.replace(health.store, last_error=None),
+    )
+
+
+def failing_reason(loop: LoopHealth) -> str:
+    """Say that a loop fails, and why."""
+    return f"{loop.name}: {loop.last_error}"

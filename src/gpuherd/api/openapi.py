@@ -13,7 +13,7 @@ from litestar import Litestar
 from msgspec import Struct
 
 from gpuherd.api.errors import ErrorBody, ErrorDetail
-from gpuherd.api.health import Health
+from gpuherd.api.health import Health, HealthSummary
 from gpuherd.api.people_views import (
     AccountChange,
     AccountExport,
@@ -36,7 +36,7 @@ from gpuherd.api.rest import build_rest
 from gpuherd.api.services import Services
 from gpuherd.bookings.requests import BookingChange, BookingRequest, Cancellation, CopyRequest, Extension
 from gpuherd.bookings.views import BookingPolicy, BookingView, FreeSlot, TimelineView
-from gpuherd.fleet.changes import FleetChange
+from gpuherd.fleet.changes import FleetChange, OwnCommands
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
 from gpuherd.model.reports import Report
@@ -50,7 +50,9 @@ _ROOTS: tuple[type[Struct], ...] = (
     DeviceView,
     UserView,
     FleetChange,
+    OwnCommands,
     Health,
+    HealthSummary,
     Report,
     ReportReceipt,
     SessionView,

@@ -6,12 +6,14 @@ from collections.abc import Collection
 from typing import Protocol
 
 from gpuherd.api.booking_service import BookingService
-from gpuherd.api.health import Health
+from gpuherd.api.health import Health, HealthSummary
 from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
+from gpuherd.model.people import Viewer
 from gpuherd.model.reports import Report
+from gpuherd.model.targets import NodeWay
 
 __all__ = ["EnrolledNode", "Services"]
 
@@ -51,23 +53,26 @@ class Services(Protocol):
     def bookings(self) -> BookingService:
         """Who has which device when."""
 
-    def fleet_view(self) -> FleetView:
-        """Give everything as of the last tick."""
+    def fleet_view(self, viewer: Viewer) -> FleetView:
+        """Give everything that the viewer may see, as of the last tick."""
 
-    def node_view(self, node_id: str) -> NodeView | None:
+    def door_view(self, way: NodeWay) -> FleetView:
+        """Give what the page of an older tool shows, whose own nodes come this way."""
+
+    def node_view(self, viewer: Viewer, node_id: str) -> NodeView | None:
         """Give one node, or none if there is no such node."""
 
-    def recent_view(self, node_id: str, uuids: Collection[str] | None) -> RecentView | None:
+    def recent_view(self, viewer: Viewer, node_id: str, uuids: Collection[str] | None) -> RecentView | None:
         """Give a node's last minutes, of all its devices or of those named; none if there is no such node."""
 
-    def device_views(self) -> tuple[DeviceView, ...]:
+    def device_views(self, viewer: Viewer) -> tuple[DeviceView, ...]:
         """Give every device."""
 
-    def user_views(self) -> tuple[UserView, ...]:
+    def user_views(self, viewer: Viewer) -> tuple[UserView, ...]:
         """Give everyone who holds a device."""
 
-    def health(self) -> Health:
-        """Tell how the hub is doing."""
+    def health_view(self, viewer: Viewer) -> Health | HealthSummary:
+        """Tell how the hub is doing, as far as the viewer may know."""
 
     async def enrol(
         self, *, token: str, hostname: str, name: str | None, peer: str, credential: str | None = None

@@ -56,7 +56,7 @@ def legacy_doors(config: Config, services: Services, arrivals: Arrivals, tellers
         posts = GpustatApp(
             legacy.gpustat,
             arrivals,
-            fleet_view=services.fleet_view,
+            fleet_view=lambda: services.door_view("gpustat"),
             guard=guard,
             scrub=scrub,
             offline_after_seconds=config.availability.offline_after_seconds,
@@ -66,7 +66,9 @@ def legacy_doors(config: Config, services: Services, arrivals: Arrivals, tellers
         doors.append(WebServer(posts, address=address, max_connections=MAX_CONNECTIONS, key=key))
     if legacy.get_status is not None:
         key = "legacy.get_status.listen"
-        status = GetStatusApp(legacy.get_status, fleet_view=services.fleet_view, guard=guard)
+        status = GetStatusApp(
+            legacy.get_status, fleet_view=lambda: services.door_view("node_info"), guard=guard
+        )
         address = listen_address(legacy.get_status.listen, key)
         doors.append(WebServer(status, address=address, max_connections=MAX_CONNECTIONS, key=key))
     return doors

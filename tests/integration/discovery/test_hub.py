@@ -37,7 +37,7 @@ def _group(hub: Hub) -> GroupHealth:
 
 
 def _names(hub: Hub) -> list[str]:
-    return sorted(node.id for node in hub.fleet_view().nodes)
+    return sorted(node.id for node in hub.fleet.view().nodes)
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,7 @@ def test_a_token_that_loses_its_rights_does_not_empty_the_page(tmp_path: Path, c
         token.write_text(powerless)
         await _until(lambda: "empty list" in (_group(hub).trouble or ""))
         assert _names(hub) == ["gpu1", "gpu2"]
-        await _until(lambda: any("empty list" in notice.message for notice in hub.fleet_view().notices))
+        await _until(lambda: any("empty list" in notice.message for notice in hub.fleet.view().notices))
         token.write_text(str(consul.token))
         await asyncio.to_thread(consul.register, "gpu3", "127.0.1.3", "herd")
         await _until(lambda: _names(hub) == ["gpu1", "gpu2", "gpu3"])

@@ -44,7 +44,7 @@ def test_a_node_that_its_hub_knows(doctor: Doctor, tmp_path: Path) -> None:
         async with configured_hub(load(doctor.config_file)) as hub:
             found = await doctor.look()
             assert hub.links.open_count == hub.links.replaced == 0
-            view = hub.node_view("gpu05")
+            view = hub.fleet.node("gpu05")
             assert view is not None
             assert view.received_at is None, "the question leaves no report behind"
         assert set(hub_steps(found).values()) == {"ok"}, found.steps

@@ -121,7 +121,9 @@ def test_what_the_hub_shows_of_a_listed_node(doctor: Doctor, ssh_node: SshNode) 
     async def story() -> None:
         doctor.configure(ssh_node.table())
         async with configured_hub(load(doctor.config_file)) as hub:
-            await until(lambda: (view := hub.node_view("gpu01")) is not None and view.state == "live", "live")
+            await until(
+                lambda: (view := hub.fleet.node("gpu01")) is not None and view.state == "live", "live"
+            )
             found = await doctor.look("gpu01")
             everything = await doctor.look()
         assert found.sentences == ["gpu01: all is well."]
@@ -138,7 +140,7 @@ def test_a_hub_that_cannot_do_what_the_user_can(doctor: Doctor, ssh_node: SshNod
         ssh_node.known_hosts.write_text("")
         doctor.configure(ssh_node.table())
         async with configured_hub(load(doctor.config_file)) as hub:
-            await until(lambda: (view := hub.node_view("gpu01")) is not None and bool(view.notes), "a note")
+            await until(lambda: (view := hub.fleet.node("gpu01")) is not None and bool(view.notes), "a note")
             ssh_node.known_hosts.write_text(lines)
             found = await doctor.look("gpu01")
         assert found.broken == ["hub"]
@@ -190,7 +192,7 @@ def test_a_node_that_posts_gpustat(doctor: Doctor) -> None:
         async with configured_hub(load(doctor.config_file)) as hub:
             with posting(port, "old01"):
                 await until(
-                    lambda: (view := hub.node_view("old01")) is not None and view.state == "live", "live"
+                    lambda: (view := hub.fleet.node("old01")) is not None and view.state == "live", "live"
                 )
                 found = await doctor.look("old01")
             other = await doctor.look("old02")
@@ -211,7 +213,7 @@ def test_a_node_whose_files_a_hub_reads(doctor: Doctor, tmp_path: Path) -> None:
         drop_files(folder, "lab7")
         doctor.configure(f'[[folders]]\npath = "{folder}"\n')  # every 20 s: not waited for
         async with configured_hub(load(doctor.config_file)) as hub:
-            await until(lambda: (view := hub.node_view("lab7")) is not None and view.state == "live", "live")
+            await until(lambda: (view := hub.fleet.node("lab7")) is not None and view.state == "live", "live")
             found = await doctor.look("lab7")
             for file in folder.iterdir():
                 file.unlink()

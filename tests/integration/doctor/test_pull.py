@@ -93,7 +93,7 @@ def test_the_link_of_a_running_hub_is_not_taken_over(doctor: Doctor, spec: Probe
             async with configured_hub(load(doctor.config_file)) as hub:
                 await until(lambda: hub.fleet.received_at("gpu01") is not None, "a first report")
                 await until(
-                    lambda: (view := hub.node_view("gpu01")) is not None and view.state == "live", "live"
+                    lambda: (view := hub.fleet.node("gpu01")) is not None and view.state == "live", "live"
                 )
                 link = hub.links._links["gpu01"]
                 found = await doctor.look("gpu01")

@@ -76,13 +76,13 @@ def test_an_answer_lost_on_the_way_costs_neither_token_nor_name(tmp_path: Path) 
                 with pytest.raises(Failed, match="cannot be reached to enrol"):
                     await asyncio.to_thread(node.get)
             assert [answer.split()[1] for answer in proxy.lost] == [b"201", b"201"]
-            assert [known.id for known in hub.fleet_view().nodes] == ["gpu01"]
+            assert [known.id for known in hub.fleet.view().nodes] == ["gpu01"]
             proxy.loses = False
             # The agent was restarted meanwhile: what it knows is on its disk.
             again = agent_credentials(proxy.url, tmp_path / "node", token)
             credential = await asyncio.to_thread(again.get)
             assert hub.node_of(f"Bearer {credential}") == "gpu01"
-            assert [known.id for known in hub.fleet_view().nodes] == ["gpu01"]
+            assert [known.id for known in hub.fleet.view().nodes] == ["gpu01"]
             # Somebody else with the same token gets neither this node nor one of their own.
             thief = agent_credentials(proxy.url, tmp_path / "thief", token)
             with pytest.raises(Misconfigured, match="refused the join token"):

@@ -78,7 +78,7 @@ def test_a_join_token_buys_a_credential_that_opens_the_door(tmp_path: Path) -> N
         ) as response:
             assert response.status == 202
             assert await response.json() == {"node_id": "the-big-one"}
-        await eventually(lambda: [d.availability.state for d in hub.device_views()] == ["busy"])
+        await eventually(lambda: [d.availability.state for d in hub.fleet.devices()] == ["busy"])
         for path, count in {
             "gpus": 1,
             "gpus?state=busy&state=free": 1,

@@ -18,6 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from gpuherd.api.hub import Hub
 from gpuherd.api.settings import HubSettings
 from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.people import Viewer
 from gpuherd.records.last_reports import LastReport, LastReports
 from support.herd import WORKING
 from support.hub import NodeClient, eventually, get_json, node_client, running_hub
@@ -49,7 +50,7 @@ def test_a_full_disk_stops_acks_but_not_the_live_view_and_heals_by_itself(tmp_pa
             health = await eventually(lambda: h if (h := hub.health()).status == "degraded" else None)
             assert any("no space left" in reason for reason in health.reasons)
             assert (health.store.state, health.store.waiting_nodes) == ("failing", 1)
-            await eventually(lambda: [d.availability.state for d in hub.device_views()] == ["busy", "busy"])
+            await eventually(lambda: [d.availability.state for d in hub.fleet.devices()] == ["busy", "busy"])
             assert client.acked == acked
             # An agent that connects again is asked for what is not safe.
             again = NodeClient(hub.url, client.credential)
@@ -78,7 +79,7 @@ def test_a_restart_keeps_nodes_last_states_and_numbers(tmp_path: Path) -> None:
         assert caught.value.rcvd is not None
         assert (caught.value.rcvd.code, client.acked) == (1001, seq)
         async with running_hub(tmp_path) as hub:
-            nodes = {node.id: node for node in hub.fleet_view().nodes}
+            nodes = {node.id: node for node in hub.fleet.view().nodes}
             assert set(nodes) == {"a", "never-seen"}
             assert nodes["never-seen"].state == "never"
             assert [device.sample.utilization_gpu for device in nodes["a"].devices] == [0.9, 0.9]
@@ -90,16 +91,19 @@ def test_a_restart_keeps_nodes_last_states_and_numbers(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+ANYONE = Viewer(privacy="member")
+
+
 def test_the_whole_herd_is_put_together_once_per_tick_however_many_ask(tmp_path: Path) -> None:
     async def story() -> None:
         async with running_hub(tmp_path) as hub:
             await hub.admit("one")
-            first = hub.fleet_view()
-            assert hub.fleet_view() is first
+            first = hub.fleet_view(ANYONE)
+            assert hub.fleet_view(ANYONE) is first
             assert [node.id for node in first.nodes] == ["one"]
             await hub.admit("two")  # who joins is seen at once
-            assert [node.id for node in hub.fleet_view().nodes] == ["one", "two"]
-            await eventually(lambda: hub.fleet_view().tick > first.tick)
+            assert [node.id for node in hub.fleet_view(ANYONE).nodes] == ["one", "two"]
+            await eventually(lambda: hub.fleet_view(ANYONE).tick > first.tick)
 
     asyncio.run(story())
 
@@ -109,13 +113,13 @@ def test_a_removed_node_leaves_nothing_behind(tmp_path: Path) -> None:
         async with running_hub(tmp_path) as hub, node_client(hub, "a") as client:
             await client.wait_acked(await client.sample())
             hub._admitted._enrolment.remove("a")
-            await eventually(lambda: hub.fleet_view().nodes == ())
+            await eventually(lambda: hub.fleet.view().nodes == ())
             # Its name is free again, and the new node starts from nothing.
             async with node_client(hub, "a") as other:
                 await other.wait_acked(await other.sample())
                 assert hub.fleet.node_health()[0].accepted == 1
             hub._admitted._enrolment.remove("a")
-            await eventually(lambda: hub.fleet_view().nodes == ())
+            await eventually(lambda: hub.fleet.view().nodes == ())
         store = LastReports(tmp_path / "state.sqlite")
         assert store.load_all() == []
         store.close()

@@ -22,9 +22,9 @@ def test_a_sample_becomes_a_live_device_and_is_acknowledged(tmp_path: Path) -> N
         async with running_hub(tmp_path) as hub, node_client(hub, "Node One") as client:
             seq = await client.sample(WORKING)
             await client.wait_acked(seq)
-            await eventually(lambda: [n.state for n in hub.fleet_view().nodes] == ["live"])
-            assert [(n.id, n.name) for n in hub.fleet_view().nodes] == [("node-one", "Node One")]
-            await eventually(lambda: [d.availability.state for d in hub.device_views()] == ["busy", "busy"])
+            await eventually(lambda: [n.state for n in hub.fleet.view().nodes] == ["live"])
+            assert [(n.id, n.name) for n in hub.fleet.view().nodes] == [("node-one", "Node One")]
+            await eventually(lambda: [d.availability.state for d in hub.fleet.devices()] == ["busy", "busy"])
 
     asyncio.run(story())
 
@@ -110,7 +110,7 @@ def test_a_node_speaks_only_for_itself(tmp_path: Path) -> None:
             await client.wait_acked(await client.sample(WORKING))
             await eventually(
                 lambda: (
-                    {(d.node_id, d.availability.state) for d in hub.device_views()}
+                    {(d.node_id, d.availability.state) for d in hub.fleet.devices()}
                     == {("a", "busy"), ("b", "free")}
                 )
             )
@@ -208,7 +208,7 @@ def test_a_bad_frame_is_answered_counted_and_harms_nobody(tmp_path: Path, name: 
             bad.seq = 20
             await bad.wait_acked(await bad.sample())
             await good.wait_acked(await good.sample())
-            assert len(hub.fleet_view().nodes) == 2
+            assert len(hub.fleet.view().nodes) == 2
 
     asyncio.run(story())
 
@@ -281,7 +281,7 @@ def test_removing_a_node_closes_its_link_and_voids_its_credential(tmp_path: Path
             assert (notice.code, notice.is_final) == ("removed", True)
             with pytest.raises(InvalidStatus):
                 await client.dial()
-            await eventually(lambda: [node.id for node in hub.fleet_view().nodes] == ["b"])
+            await eventually(lambda: [node.id for node in hub.fleet.view().nodes] == ["b"])
             await other.wait_acked(await other.sample())
 
     asyncio.run(story())
@@ -320,7 +320,7 @@ def test_a_node_that_floods_is_shut_out_with_the_reason_and_its_neighbour_is_not
                     await loud.sample()
             notice = await loud.notice()
             assert (notice.code, notice.is_final) == ("too_many_frames", True)
-            shown = hub.node_view("loud")
+            shown = hub.fleet.node("loud")
             assert shown is not None
             assert [problem.code for problem in shown.notes] == ["too_many_frames"]
             assert hub.fleet.node_health()[1].refused == {"too_many_frames": 1}

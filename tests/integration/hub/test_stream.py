@@ -40,7 +40,7 @@ def test_a_viewer_gets_everything_once_and_then_every_change(tmp_path: Path, enc
     async def story() -> None:
         async with running_hub(tmp_path) as hub, node_client(hub, "a") as client:
             await client.wait_acked(await client.sample(IDLE))
-            await eventually(lambda: hub.device_views() != ())
+            await eventually(lambda: hub.fleet.devices() != ())
             session = aiohttp.ClientSession(auto_decompress=False, headers={"Accept-Encoding": encoding})
             async with session, session.get(f"{hub.url}api/v1/stream") as response, asyncio.timeout(10):
                 assert response.status == 200

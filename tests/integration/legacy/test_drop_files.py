@@ -171,7 +171,7 @@ def test_a_folder_that_is_away_is_told_until_it_is_back(tmp_path: Path) -> None:
     )
 
     def told(hub: Hub) -> list[str]:
-        return [notice.message for notice in hub.fleet_view().notices]
+        return [notice.message for notice in hub.fleet.view().notices]
 
     async def story() -> None:
         async with configured_hub(read_config(text, "gpuherd.toml", folder=tmp_path)) as hub:

@@ -125,7 +125,7 @@ def test_an_agent_that_stops_says_so(spec: ProbeSpec, tmp_path: Path) -> None:
 
 
 def node_of(hub: Hub) -> NodeView | None:
-    view = hub.node_view(NODE_ID)
+    view = hub.fleet.node(NODE_ID)
     return view if view is not None and view.state == "live" else None
 
 

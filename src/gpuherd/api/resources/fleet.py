@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from litestar import get
+from litestar import Request, get
 
-from gpuherd.api.access import Access, needs
+from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.services import Services
 from gpuherd.fleet.views import FleetView
 
@@ -17,10 +17,10 @@ def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
     @get("/fleet", operation_id="getFleet", opt=needs(Access.LOOK), summary="The whole herd")
-    async def get_fleet() -> FleetView:
+    async def get_fleet(request: Request[Any, Any, Any]) -> FleetView:
         """All nodes with their devices, processes and totals, as of the last tick. For scripts: the page reads
         the stream.
         """
-        return services.fleet_view()
+        return services.fleet_view(viewer_of(request))
 
     return [get_fleet]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from litestar import get
+from litestar import Request, get
 from litestar.params import QueryParameter
 
-from gpuherd.api.access import Access, needs
+from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.services import Services
 from gpuherd.fleet.views import DeviceState, DeviceView
 
@@ -19,6 +19,7 @@ def handlers(services: Services) -> list[Any]:
 
     @get("/gpus", operation_id="listGpus", opt=needs(Access.LOOK), summary="GPUs and slices")
     async def list_gpus(
+        request: Request[Any, Any, Any],
         states: Annotated[
             list[DeviceState] | None,
             QueryParameter(name="state", description="Only devices in this state; may be repeated."),
@@ -33,7 +34,7 @@ def handlers(services: Services) -> list[Any]:
         """Every GPU and slice with its availability, numbers and processes."""
         return [
             device
-            for device in services.device_views()
+            for device in services.device_views(viewer_of(request))
             if (states is None or device.availability.state in states)
             and (nodes is None or device.node_id in nodes)
         ]

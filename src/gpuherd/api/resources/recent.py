@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from litestar import get
+from litestar import Request, get
 from litestar.params import PathParameter, QueryParameter
 
-from gpuherd.api.access import Access, needs
+from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.errors import HttpError
 from gpuherd.api.services import Services
 from gpuherd.fleet.recent import RecentView
@@ -25,6 +25,7 @@ def handlers(services: Services) -> list[Any]:
         summary="A node's last minutes",
     )
     async def get_recent(
+        request: Request[Any, Any, Any],
         node_id: Annotated[str, PathParameter(description="The node's id.")],
         devices: Annotated[
             list[str] | None,
@@ -35,7 +36,9 @@ def handlers(services: Services) -> list[Any]:
 
         Null is unknown, also where the node was not live. For what comes next, follow the stream.
         """
-        recent = services.recent_view(node_id, None if devices is None else frozenset(devices))
+        recent = services.recent_view(
+            viewer_of(request), node_id, None if devices is None else frozenset(devices)
+        )
         if recent is None:
             raise HttpError(
                 404, "unknown_node", "there is no node with this id; GET /api/v1/nodes lists them"

@@ -1,0 +1,114 @@
+"""The herd as nested objects, for each privacy class made once per tick, however many ask.
+
+For 1,000 nodes it takes 0.2 s of the loop that everyone shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec import structs
+
+from gpuherd.api.command_reads import CommandReads
+from gpuherd.api.errors import HttpError
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.own import with_own_commands
+from gpuherd.fleet.recent import RecentView
+from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
+from gpuherd.model.people import PrivacyClass, Viewer
+from gpuherd.model.targets import NodeWay
+
+__all__ = ["HerdViews"]
+
+
+class HerdViews:
+    """What each viewer may read."""
+
+    def __init__(self, fleet: Fleet, reads: CommandReads) -> None:
+        self._fleet = fleet
+        self._reads = reads
+        self._all: FleetView | None = None
+        self._shown: dict[PrivacyClass, FleetView] = {}
+        self._users: dict[PrivacyClass, tuple[UserView, ...]] = {}
+
+    def renew(self) -> None:
+        """Forget what was made; to be called at each tick, and when nodes come or go."""
+        self._all = None
+        self._shown.clear()
+        self._users.clear()
+
+    def herd(self, viewer: Viewer) -> FleetView:
+        """Give everything as of the last tick."""
+        self._reads.note_herd(viewer)
+        shown = self._view_of(_class_of(viewer))
+        own = self._fleet.own_commands(_users_of(viewer))
+        if not own.node_id:
+            return shown
+        own_nodes = {*own.node_id}
+        nodes = tuple(with_own_commands(node, own) if node.id in own_nodes else node for node in shown.nodes)
+        return structs.replace(shown, nodes=nodes)
+
+    def node(self, viewer: Viewer, node_id: str) -> NodeView | None:
+        """Give one node as it is now; none if there is no such node."""
+        privacy = _class_of(viewer)
+        view = self._fleet.node(node_id)
+        if view is None:
+            return None
+        self._reads.note_node(viewer, node_id)
+        shown = self._fleet.face(privacy).node(view)
+        return with_own_commands(shown, self._fleet.own_commands(_users_of(viewer)))
+
+    def devices(self, viewer: Viewer) -> tuple[DeviceView, ...]:
+        """Give every device."""
+        return tuple(device for node in self.herd(viewer).nodes for device in node.devices)
+
+    def users(self, viewer: Viewer) -> tuple[UserView, ...]:
+        """Give everyone who holds a device."""
+        privacy = _class_of(viewer)
+        if privacy not in self._users:
+            self._users[privacy] = self._fleet.users(self._fleet.face(privacy))
+        return self._users[privacy]
+
+    def recent(self, viewer: Viewer, node_id: str, uuids: Collection[str] | None) -> RecentView | None:
+        """Give a node's last minutes: numbers, which are the same for everyone."""
+        _class_of(viewer)
+        return self._fleet.recent(node_id, uuids)
+
+    def door(self, way: NodeWay) -> FleetView:
+        """Give the herd for the page of an older tool: nodes that came in its own way as that tool has always shown
+        them, command lines included, and all others as members see them.
+        """
+        members, full = self._view_of("member"), self._full()
+        nodes = tuple(
+            node if node.way == way else shown for node, shown in zip(full.nodes, members.nodes, strict=True)
+        )
+        return structs.replace(members, nodes=nodes)
+
+    def _full(self) -> FleetView:
+        if self._all is None:
+            self._all = self._fleet.view()
+        return self._all
+
+    def _view_of(self, privacy: PrivacyClass) -> FleetView:
+        shown = self._shown.get(privacy)
+        if shown is None:
+            full, face = self._full(), self._fleet.face(privacy)
+            shown = self._shown[privacy] = FleetView(
+                time=full.time,
+                tick=full.tick,
+                notices=face.notices(full.notices),
+                totals=full.totals,
+                nodes=tuple(face.node(node) for node in full.nodes),
+            )
+        return shown
+
+
+def _class_of(viewer: Viewer) -> PrivacyClass:
+    """Give the viewer's class. Routes have asked already; who sees totals alone gets nothing here."""
+    if viewer.privacy is None or viewer.privacy == "counts":
+        raise HttpError(403, "forbidden", "only totals are shown to you")
+    return viewer.privacy
+
+
+def _users_of(viewer: Viewer) -> tuple[str, ...]:
+    return () if viewer.account is None else viewer.account.linux_names
