@@ -25,9 +25,10 @@ from gpuherd.api.people_views import (
     TemporaryPassword,
     TokenRequest,
 )
-from gpuherd.api.reception import Reception, account_name, actor_of
+from gpuherd.api.reception import Reception, actor_of
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.sender import Sender
+from gpuherd.auth.names import account_name
 from gpuherd.auth.passwords import check_new_password, random_password
 from gpuherd.auth.tokens import create_token
 from gpuherd.fleet.clock import Clock

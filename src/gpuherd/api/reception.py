@@ -17,12 +17,13 @@ from gpuherd.api.threads import BoundedThreads, TooMuchWork
 from gpuherd.auth.attempts import FailedAttempts
 from gpuherd.auth.authority import ALL_SCOPES, Authority, Key
 from gpuherd.auth.failed_logins import FailedLogins
+from gpuherd.auth.names import account_name
 from gpuherd.auth.passwords import Passwords, check_new_password
 from gpuherd.auth.secrets import digest
 from gpuherd.auth.sessions import begin_session
 from gpuherd.auth.settings import LoginSettings
 from gpuherd.auth.setup import setup_digest
-from gpuherd.auth.ways import LoginWays, VouchedFor, clean_name
+from gpuherd.auth.ways import LoginWays, VouchedFor
 from gpuherd.fleet.clock import Clock
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.people import Account, Actor, Viewer
@@ -352,14 +353,3 @@ class Reception:
             by = Actor(account_id=None, label="nobody", peer=sender.address)
             deed = Deed("login.failed", clean(name, 64), detail, by, self._clock.wall())
             await self._calls.run(self._records.audit.append, [deed])
-
-
-def account_name(text: str) -> str:
-    """Give a name as it is kept; ``Refused`` ``name_invalid`` for one that will not do."""
-    name = clean_name(text)
-    if name is None:
-        raise Refused(
-            "name_invalid",
-            "a name has up to 96 letters, digits and . _ @ + -, and begins with a letter or digit",
-        )
-    return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,6 +25,11 @@ class ListenAddress(Struct, frozen=True):
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
         return ipaddress.ip_address(self.host).is_loopback
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it stands for all addresses of this machine."""
+        return ipaddress.ip_address(self.host).is_unspecified
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -107,6 +113,12 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def mount(self) -> str:
         """``base_path`` without its last slash: empty for the root, else ``/gpus``."""
         return self.base_path.rstrip("/")
+
+    def url_at(self, address: ListenAddress) -> str:
+        """Give the page's address for someone who listens there; a name instead of "any address"."""
+        scheme = "http" if self.tls_certificate is None else "https"
+        host = f"{socket.gethostname()}:{address.port}" if address.is_any else str(address)
+        return f"{scheme}://{host}{self.mount}/"
 
     def check(self) -> None:
         """Raise ``Misconfigured`` for settings that contradict each other."""

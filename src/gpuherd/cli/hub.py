@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuherd.cli.account import account, setup_link
+
 if TYPE_CHECKING:
     from gpuherd.auth.enrolment import Enrolment
     from gpuherd.wiring.config import Config
@@ -74,6 +76,10 @@ async def _run(config: Config) -> None:
             click.echo(f"gpuherd hub: {hub.url}")
             await tell_setup_link(hub, click.echo)
             await hub.run_until(stop)
+
+
+command.add_command(account)
+command.add_command(setup_link)
 
 
 @command.group()

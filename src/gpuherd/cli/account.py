@@ -1,0 +1,231 @@
+"""``gpuherd hub account`` and ``gpuherd hub setup-link``: people, from the hub's own machine."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuherd.model.people import ROLES
+
+if TYPE_CHECKING:
+    from gpuherd.model.people import Account, Actor, Role
+    from gpuherd.records.people import PeopleRecords
+    from gpuherd.wiring.config import Config
+
+__all__ = ["account", "setup_link"]
+
+
+def _config(context: click.Context) -> Config:
+    from gpuherd.wiring.config import load
+
+    config_file, state_dir = context.obj  # of ``gpuherd hub``
+    return load(config_file, {"hub": {"state_dir": None if state_dir is None else str(state_dir)}})
+
+
+@contextlib.contextmanager
+def _people(context: click.Context) -> Iterator[PeopleRecords]:
+    from gpuherd.api.open_records import open_hub_records
+
+    with contextlib.closing(open_hub_records(_config(context).hub)) as records:
+        yield records.people
+
+
+def _actor() -> Actor:
+    from gpuherd.model.people import Actor
+
+    return Actor(account_id=None, label="command line")
+
+
+def _find(people: PeopleRecords, name: str) -> Account:
+    from gpuherd.model.errors import Refused
+    from gpuherd.model.text import clean
+
+    found = people.account_by_name(name)
+    if found is None:
+        raise Refused(
+            "unknown_account", f"there is no account {clean(name)}; `gpuherd hub account list` shows them"
+        )
+    return found
+
+
+def _new_password(name: str, file: Path | None, is_made_up: bool) -> str:
+    """Get a password that nobody sees in the list of processes: asked for, read from a file, or made up and printed."""
+    from gpuherd.auth.passwords import check_new_password, random_password
+    from gpuherd.model.errors import Misconfigured
+
+    if is_made_up:
+        password = random_password()
+        click.echo(f"password: {password}")
+        return password
+    if file is None:
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    elif str(file) == "-":
+        password = sys.stdin.readline().rstrip("\r\n")
+    else:
+        try:
+            password = file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misconfigured(f"{file}: cannot be read as text; name a file with the password") from error
+    check_new_password(password, name)
+    return str(password)
+
+
+def _password_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option("--generate", "is_made_up", is_flag=True, help="Make up a password and print it.")(
+        command
+    )
+    return click.option(
+        "--password-file",
+        type=click.Path(path_type=Path),
+        help="Read the password from this file, - is standard input, instead of asking.",
+    )(command)
+
+
+@click.group()
+def account() -> None:
+    """List, create and change the accounts of people. A running hub sees the change within a second."""
+
+
+@account.command("list")
+@click.pass_context
+def list_accounts(context: click.Context) -> None:
+    """List all accounts."""
+    with _people(context) as people:
+        for found in people.load().accounts:
+            seen = "never logged in"
+            if found.last_login_at is not None:
+                moment = datetime.fromtimestamp(found.last_login_at, UTC)
+                seen = f"last login {moment:%Y-%m-%d %H:%M} UTC"
+            state = "disabled, " if found.is_disabled else ""
+            groups = f"\t{', '.join(found.groups)}" if found.groups else ""
+            click.echo(f"{found.name}\t{found.role}\t{found.source}\t{state}{seen}{groups}")
+
+
+@account.command("create")
+@click.argument("name")
+@click.option(
+    "--role", type=click.Choice(ROLES), default="member", show_default=True, help="What they may do."
+)
+@click.option("--display-name", default="", help="What others read; the name unless given.")
+@click.option("--group", "groups", multiple=True, help="A group to be in; may be repeated.")
+@click.option("--linux-name", "linux_names", multiple=True, help="A user on the nodes; may be repeated.")
+@_password_options
+@click.pass_context
+def create_account(
+    context: click.Context,
+    name: str,
+    role: Role,
+    display_name: str,
+    groups: tuple[str, ...],
+    linux_names: tuple[str, ...],
+    password_file: Path | None,
+    is_made_up: bool,
+) -> None:
+    """Create a local account NAME."""
+    from gpuherd.auth.names import account_name
+    from gpuherd.auth.passwords import Passwords
+    from gpuherd.model.text import clean
+
+    name = account_name(name)
+    with _people(context) as people:
+        password = _new_password(name, password_file, is_made_up)
+        people.create_account(
+            name=name,
+            display_name=clean(display_name) or name,
+            role=role,
+            password_hash=Passwords().hash(password),
+            groups=groups,
+            linux_names=linux_names,
+            now=time.time(),
+            by=_actor(),
+        )
+    click.echo(f"created {name}, {role}")
+
+
+@account.command("password")
+@click.argument("name")
+@_password_options
+@click.pass_context
+def set_password(context: click.Context, name: str, password_file: Path | None, is_made_up: bool) -> None:
+    """Give NAME a new password; sessions and tokens of the account end."""
+    from gpuherd.auth.passwords import Passwords
+    from gpuherd.model.errors import Refused
+
+    with _people(context) as people:
+        found = _find(people, name)
+        if found.source != "local":
+            raise Refused("password_elsewhere", f"this password is kept by {found.source}; change it there")
+        password = _new_password(found.name, password_file, is_made_up)
+        people.set_password(found.id, Passwords().hash(password), now=time.time(), by=_actor())
+    click.echo(f"changed the password of {found.name}")
+
+
+@account.command("role")
+@click.argument("name")
+@click.argument("role", type=click.Choice(ROLES))
+@click.pass_context
+def set_role(context: click.Context, name: str, role: Role) -> None:
+    """Let NAME do more or less: viewers look, members book, admins do everything."""
+    with _people(context) as people:
+        found = _find(people, name)
+        people.change_account(found.id, role=role, now=time.time(), by=_actor())
+    click.echo(f"{found.name} is {role}")
+
+
+@account.command("disable")
+@click.argument("name")
+@click.pass_context
+def disable_account(context: click.Context, name: str) -> None:
+    """Keep NAME out, without losing anything."""
+    with _people(context) as people:
+        found = _find(people, name)
+        people.change_account(found.id, is_disabled=True, now=time.time(), by=_actor())
+    click.echo(f"disabled {found.name}")
+
+
+@account.command("enable")
+@click.argument("name")
+@click.pass_context
+def enable_account(context: click.Context, name: str) -> None:
+    """Let NAME in again."""
+    with _people(context) as people:
+        found = _find(people, name)
+        people.change_account(found.id, is_disabled=False, now=time.time(), by=_actor())
+    click.echo(f"enabled {found.name}")
+
+
+@account.command("remove")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def remove_account(context: click.Context, name: str, yes: bool) -> None:
+    """Forget NAME: the account and its keys go, bookings lose the name, those ahead are cancelled."""
+    with _people(context) as people:
+        found = _find(people, name)
+        if not yes:
+            click.confirm(f"Forget {found.name} for good?", abort=True)
+        people.erase_account(found.id, now=time.time(), by=_actor())
+    click.echo(f"removed {found.name}")
+
+
+@click.command("setup-link")
+@click.pass_context
+def setup_link(context: click.Context) -> None:
+    """Print a new link that makes the first admin, valid for a day. Links printed before are void."""
+    from gpuherd.auth.setup import new_setup_code
+    from gpuherd.auth.setup import setup_link as link
+    from gpuherd.model.errors import Refused
+
+    settings = _config(context).hub
+    with _people(context) as people:
+        code = new_setup_code(people, time.time())
+    if code is None:
+        raise Refused("setup_done", "there is an admin already; see `gpuherd hub account list`")
+    click.echo(link(settings.url_at(settings.address), code))
