@@ -14,7 +14,7 @@ from gpuherd.agent.settings import AgentSettings
 from gpuherd.api.settings import HubSettings
 from gpuherd.auth.settings import LoginSettings
 from gpuherd.bookings.settings import BookingSettings
-from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
+from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings, PrivacySettings
 from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import FolderSettings
 from gpuherd.wiring.complaints import complaint
@@ -29,6 +29,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     hub: HubSettings
     login: LoginSettings = LoginSettings()
+    privacy: PrivacySettings = PrivacySettings()
     bookings: BookingSettings = BookingSettings()
     agent: AgentSettings = AgentSettings()
     availability: AvailabilitySettings = AvailabilitySettings()

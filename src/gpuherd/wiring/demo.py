@@ -20,7 +20,7 @@ from gpuherd.agent.spec import ProbeSpec
 from gpuherd.agent.watch import ProbeWatch
 from gpuherd.api.hub import Hub
 from gpuherd.api.settings import HubSettings
-from gpuherd.fleet.settings import AvailabilitySettings
+from gpuherd.fleet.settings import AvailabilitySettings, PrivacySettings
 from gpuherd.wiring.companion import keep_running
 from gpuherd.wiring.demo_bookings import book_demo_herd
 from gpuherd.wiring.demo_herd import DemoNode, demo_herd
@@ -31,6 +31,8 @@ __all__ = ["demo"]
 
 DEMO_AVAILABILITY = AvailabilitySettings(idle_window_seconds=30, offline_after_seconds=20)
 """Shorter than in life, so that held and offline show within the first minute."""
+DEMO_PRIVACY = PrivacySettings(command_lines="members")
+"""Nobody in it is real."""
 SEED = 7
 
 
@@ -51,7 +53,7 @@ async def demo(
         settings = HubSettings(
             state_dir=state_dir or Path(scratch) / "hub", listen=listen, base_path=base_path
         )
-        async with Hub(settings, DEMO_AVAILABILITY) as hub:
+        async with Hub(settings, DEMO_AVAILABILITY, privacy=DEMO_PRIVACY) as hub:
             epoch = time.time()
             folder = Path(scratch) / "herd"
             herd = demo_herd(nodes, seed=SEED, epoch=epoch)

@@ -35,6 +35,7 @@ def configured_hub(config: Config) -> Hub:
             config.availability,
             outfit=ConfiguredOutfit(config),
             names=display_names(config),
+            privacy=config.privacy,
             bookings=config.bookings,
             login=config.login,
         )

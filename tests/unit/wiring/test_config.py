@@ -71,7 +71,7 @@ def test_the_command_line_wins_and_none_does_not() -> None:
             "f.toml:3: legacy.gpustat.networks: expected `array` of length >= 1",
         ),
         ('folder = "x"', "f.toml:1: folder: unknown key; a watched folder is a [[folders]] table"),
-        ("[hub]\n[source]\n", "f.toml:2: source: unknown key; known here: hub, login, bookings, agent,"),
+        ("[hub]\n[source]\n", "f.toml:2: source: unknown key; known here: hub, login, privacy, bookings,"),
         (
             '[[nodes]]\nreach.by = "ssh"\nhosts = [\n  "a",  # "no"\n  7,\n]',
             "f.toml:5: nodes[0].hosts[1]: expected `str`, got `int`",
