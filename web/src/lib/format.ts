@@ -12,6 +12,7 @@ function dateFormat(options: Intl.DateTimeFormatOptions): (epochSeconds: number)
   return (epochSeconds) => (format ??= new Intl.DateTimeFormat("en-GB", options)).format(epochSeconds * 1000);
 }
 const wholeMoment = dateFormat({ dateStyle: "medium", timeStyle: "long" });
+const shortMoment = dateFormat({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const clockTime = dateFormat({ timeStyle: "medium" });
 const clockMinute = dateFormat({ timeStyle: "short" });
 
@@ -73,6 +74,11 @@ export function duration(seconds: Known): string {
 export function moment(epochSeconds: Known): string {
   if (epochSeconds === null) return strings.unknownValue;
   return wholeMoment(epochSeconds);
+}
+
+/** The same in short, such as "16 Nov, 10:03": where the year can be told. */
+export function momentShort(epochSeconds: Known): string {
+  return epochSeconds === null ? strings.unknownValue : shortMoment(epochSeconds);
 }
 
 /** The time of day in the viewer's own zone, such as 14:03:12. */

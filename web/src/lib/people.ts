@@ -1,27 +1,10 @@
 /** People as the hub tells of them. */
+import type { components } from "./api";
 
-export type Role = "viewer" | "member" | "admin";
+type Schemas = components["schemas"];
+
+/** The hub leaves nothing out of it. */
+export type Account = Required<Schemas["Account"]>;
+export type SessionView = Omit<Schemas["SessionView"], "account"> & { account: Account | null };
+export type Role = Account["role"];
 export const ROLES = ["viewer", "member", "admin"] as const satisfies readonly Role[];
-
-export interface Account {
-  readonly id: string;
-  readonly name: string;
-  readonly display_name: string;
-  readonly role: Role;
-  readonly groups: readonly string[];
-  readonly source: "local" | "pam" | "ldap" | "oidc" | "proxy";
-  readonly linux_names: readonly string[];
-  readonly is_disabled: boolean;
-  readonly created_at: number;
-  readonly last_login_at: number | null;
-}
-
-export interface SessionView {
-  readonly account: Account | null;
-  readonly privacy: "counts" | "public" | "member" | "admin" | null;
-  readonly is_set_up: boolean;
-  readonly is_booking: boolean;
-  readonly takes_passwords: boolean;
-  readonly redirects: readonly { readonly label: string; readonly path: string }[];
-  readonly zone: string;
-}

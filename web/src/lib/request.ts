@@ -50,7 +50,7 @@ export interface RequestOptions {
 type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
 /** Longer than any deadline of the hub's own, so that its answer is the one that is shown. */
-const DEADLINE_MILLISECONDS = 20_000;
+const DEADLINE_MILLISECONDS = 30_000;
 
 let onLoginNeeded: () => void = () => undefined;
 

@@ -102,20 +102,29 @@ function formatUserSort({ userSort, isUserSortReversed }: Place): string {
 
 export class Route {
   #place = $state.raw<Place>(parsePlace(location.search));
+  #code = $state.raw<string | null>(null);
+
+  constructor() {
+    this.#takeCode();
+  }
 
   get place(): Place {
     return this.#place;
   }
 
+  /** The secret of the link that sets the hub up. */
+  get code(): string | null {
+    return this.#code;
+  }
+
   /** The address of a place like this one, with some things changed: for links. */
   href(changes: Partial<Place>): string {
-    const next = { ...this.#place, ...changes };
-    return formatPlace(next) || location.pathname;
+    return formatPlace(this.#next(changes)) || location.pathname;
   }
 
   /** Go to another place. Typing in a field replaces the entry in the history, a link adds one. */
   go(changes: Partial<Place>, { replace = false } = {}): void {
-    this.#place = { ...this.#place, ...changes };
+    this.#place = this.#next(changes);
     const address = location.pathname + formatPlace(this.#place) + location.hash;
     if (replace) history.replaceState(null, "", address);
     else history.pushState(null, "", address);
@@ -125,6 +134,7 @@ export class Route {
   start(): () => void {
     const moved = (): void => {
       this.#place = parsePlace(location.search);
+      this.#takeCode();
     };
     const clicked = (event: MouseEvent): void => {
       if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
@@ -142,5 +152,17 @@ export class Route {
       window.removeEventListener("popstate", moved);
       document.removeEventListener("click", clicked);
     };
+  }
+
+  /** Whoever goes to another page has thought better of logging in. */
+  #next(changes: Partial<Place>): Place {
+    return { ...this.#place, ...(changes.page && { isLogin: false }), ...changes };
+  }
+
+  /** At once, so that neither the history nor a copied address keeps it. */
+  #takeCode(): void {
+    if (this.#place.page !== "setup" || location.hash.length < 2) return;
+    this.#code = location.hash.slice(1);
+    history.replaceState(null, "", location.pathname + location.search);
   }
 }

@@ -13,7 +13,8 @@ export class Session {
   readonly #tabs: Tabs | null;
   #view = $state.raw<SessionView | null>(null);
   #hasEnded = $state(false);
-  #asking: Promise<void> | null = null;
+  #person = $state.raw<Account | null>(null);
+  #asking = $state.raw<Promise<void> | null>(null);
 
   constructor(ask: typeof request = request, tabs: Tabs | null = null) {
     this.#ask = ask;
@@ -25,8 +26,19 @@ export class Session {
     return this.#view;
   }
 
+  /** Whether the hub is being asked right now. */
+  get isAsking(): boolean {
+    return this.#asking !== null;
+  }
+
+  /** Who is logged in. */
   get account(): Account | null {
     return this.#view?.account ?? null;
+  }
+
+  /** Who is logged in or, where that has ended, was: what someone is at work on stays until they log in again. */
+  get person(): Account | null {
+    return this.#person;
   }
 
   /** Whether nothing can be seen without a login. */
@@ -39,13 +51,14 @@ export class Session {
     return this.#view?.privacy === "counts";
   }
 
+  /** Whether to offer what only admins may do. */
   get isAdmin(): boolean {
-    return this.account?.role === "admin";
+    return this.#person?.role === "admin";
   }
 
-  /** Whether bookings can be written. */
+  /** Whether to offer to write bookings. */
   get mayBook(): boolean {
-    return this.#view?.is_booking === true && this.account !== null && this.account.role !== "viewer";
+    return this.#view?.bookings_enabled === true && this.#person !== null && this.#person.role !== "viewer";
   }
 
   /** Whether someone was logged in when this page was opened, or since, and is not any more. */
@@ -101,6 +114,7 @@ export class Session {
   #take(view: SessionView): void {
     if (view.account) this.#hasEnded = false;
     else if (this.account) this.#hasEnded = true;
+    this.#person = view.account ?? this.#person;
     this.#view = view;
   }
 }

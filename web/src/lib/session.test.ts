@@ -19,9 +19,12 @@ const NOBODY: SessionView = {
   account: null,
   privacy: null,
   is_set_up: true,
-  is_booking: true,
-  takes_passwords: true,
-  redirects: [],
+  bookings_enabled: true,
+  password: { is_taken_here: true },
+  redirect: null,
+  has_password: false,
+  via: "nobody",
+  scopes: [],
   zone: "UTC",
 };
 const LOGGED_IN: SessionView = { ...NOBODY, account: ANNA, privacy: "member" };
@@ -75,7 +78,7 @@ describe("Session", () => {
   it("stays nobody if the password is wrong", async () => {
     const { session, answer, told } = world(NOBODY);
     await session.refresh();
-    answer(new HubError(401, "wrong_login", "wrong"));
+    answer(new HubError(401, "login_failed", "wrong"));
     await expect(session.logIn("anna", "no")).rejects.toThrow("wrong");
     expect([session.account, session.hasEnded, told]).toEqual([null, false, []]);
   });
@@ -86,6 +89,8 @@ describe("Session", () => {
     answer(NOBODY);
     await session.refresh();
     expect([session.hasEnded, session.account]).toEqual([true, null]);
+    // What someone is at work on stays, with what is offered there.
+    expect([session.person?.name, session.mayBook]).toEqual(["anna", true]);
     answer(LOGGED_IN);
     await session.refresh();
     expect(session.hasEnded).toBe(false);
@@ -130,7 +135,7 @@ describe("Session", () => {
     ["admin", true, true],
     ["admin", false, false],
   ] as const)("lets a %s book where bookings are on: %s → %s", async (role, isBooking, may) => {
-    const { session } = world({ ...LOGGED_IN, account: { ...ANNA, role }, is_booking: isBooking });
+    const { session } = world({ ...LOGGED_IN, account: { ...ANNA, role }, bookings_enabled: isBooking });
     await session.refresh();
     expect(session.mayBook).toBe(may);
   });

@@ -2,6 +2,7 @@
 import { capacity, cores, duration, percent, size, whole } from "../lib/format";
 import type { View } from "../lib/live.svelte";
 import type { DeviceEntry, NodeEntry } from "../lib/node";
+import { pageStrings } from "../lib/page-strings";
 import { strings } from "../lib/strings";
 
 export type Fact = readonly [name: string, value: string | null | undefined];
@@ -54,7 +55,7 @@ export function machineFacts({ herd }: View, node: NodeEntry): Fact[] {
 }
 
 export function deviceFacts({ herd }: View, node: NodeEntry, device: DeviceEntry): Fact[] {
-  const words = strings.gpu;
+  const words = pageStrings.gpu;
   const { facts, row } = device;
   const parent = node.devices.find((other) => other.facts.uuid === facts.parent_uuid);
   const fan = herd.device("fan_ratio", row);
@@ -66,7 +67,7 @@ export function deviceFacts({ herd }: View, node: NodeEntry, device: DeviceEntry
   return [
     [words.model, facts.name],
     [words.profile, facts.profile],
-    [words.parent, parent && strings.pages.gpu(parent.label)],
+    [words.parent, parent && pageStrings.pages.gpu(parent.label)],
     [strings.device.memory, facts.memory_total_bytes == null ? null : capacity(facts.memory_total_bytes)],
     [words.memoryBasis, facts.memory_basis && words.basis[facts.memory_basis]],
     [words.clock, clock === null ? null : words.clockOf(clock, facts.clock_sm_max_hertz ?? null)],
@@ -83,7 +84,7 @@ export function deviceFacts({ herd }: View, node: NodeEntry, device: DeviceEntry
 
 /** Everything that keeps the clocks down, also what is no trouble. */
 export function limitWords(flags: number): string {
-  return Object.entries(strings.gpu.throttleReasons)
+  return Object.entries(pageStrings.gpu.throttleReasons)
     .filter(([bit]) => (flags & Number(bit)) !== 0)
     .map(([, word]) => word)
     .join(", ");

@@ -4,4 +4,6 @@ export interface Controls {
   refresh(): void;
   nextTheme(): void;
   help(): void;
+  /** Log in again without leaving the page. */
+  logIn(): void;
 }
