@@ -7,6 +7,7 @@ from msgspec import Struct
 from gpuherd.api.identity import Identity
 from gpuherd.api.open_records import OpenRecords
 from gpuherd.api.people import PeopleDesk
+from gpuherd.api.proxy_people import ProxyPeople
 from gpuherd.api.reception import Reception
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.settings import HubSettings
@@ -62,6 +63,8 @@ def open_front(
         authority=authority,
         clock=clock,
     )
+    if ways.header is not None:
+        identity.proxy_word = ProxyPeople(ways.header, reception=reception, authority=authority)
     return Front(
         records=records,
         calls=calls,

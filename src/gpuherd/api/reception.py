@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from gpuherd.auth.authority import ALL_SCOPES, Authority, Key
 from gpuherd.auth.failed_logins import FailedLogins
 from gpuherd.auth.names import account_name
 from gpuherd.auth.passwords import Passwords, check_new_password
+from gpuherd.auth.provisioning import Provisioning, RoleRules
 from gpuherd.auth.secrets import digest
 from gpuherd.auth.sessions import begin_session
 from gpuherd.auth.settings import LoginSettings
@@ -74,13 +75,6 @@ class _Proven(NamedTuple):
     """What the password was compared with."""
 
 
-class Provisioning(Protocol):
-    """Finds or makes the accounts of people for whom other services vouch."""
-
-    def account_of(self, vouched: VouchedFor, *, now: float, by: Actor) -> Account:
-        """Give the account, brought up to date. Blocking; ``Refused`` for someone who may not enter."""
-
-
 def actor_of(viewer: Viewer) -> Actor:
     """Give who acts, for the audit log."""
     if viewer.account is None:
@@ -100,7 +94,6 @@ class Reception:
         calls: RecordCalls,
         identity: Identity,
         authority: Authority,
-        provisioning: Provisioning | None = None,
         clock: Clock,
         passwords: Passwords | None = None,
     ) -> None:
@@ -110,7 +103,7 @@ class Reception:
         self._calls = calls
         self._identity = identity
         self._authority = authority
-        self._provisioning = provisioning
+        self._provisioning = Provisioning(records.people, RoleRules.of(settings))
         self._clock = clock
         self._passwords = passwords or Passwords()
         self._hashing = BoundedThreads(
@@ -183,8 +176,6 @@ class Reception:
 
     async def account_for(self, vouched: VouchedFor, sender: Sender) -> Account:
         """Give the account of someone for whom another service vouches, made or brought up to date if need be."""
-        if self._provisioning is None:
-            raise Refused("login_failed", "nobody can log in this way")
         by = Actor(account_id=None, label=f"login by {vouched.source}", peer=sender.address)
         account = await self._calls.run(self._provisioning.account_of, vouched, now=self._clock.wall(), by=by)
         if self._authority.account(account.id) != account:
@@ -312,10 +303,7 @@ class Reception:
             agent=agent,
             password_hash=proven.password_hash,
         )
-        by = Actor(account_id=account.id, label=account.name, peer=sender.address)
-        await self._calls.run(
-            self._records.audit.append, [Deed("login.ok", account.id, account.source, by, now)]
-        )
+        await self.tell_of_login(account, sender)
         if self._authority.account(account.id) is None:
             await self._identity.refresh()
             generation = self._authority.generation
@@ -335,6 +323,12 @@ class Reception:
         return LoggedIn(
             account=account, secret=session.secret, key=session.id, lifetime_seconds=lifetime_seconds
         )
+
+    async def tell_of_login(self, account: Account, sender: Sender) -> None:
+        """Write a login that succeeded into the audit log."""
+        by = Actor(account_id=account.id, label=account.name, peer=sender.address)
+        deed = Deed("login.ok", account.id, account.source, by, self._clock.wall())
+        await self._calls.run(self._records.audit.append, [deed])
 
     async def _end(self, key: str, viewer: Viewer, action: str) -> None:
         await self._calls.run(
