@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
 
 from gpuherd.bookings.hook_settings import HookEvent
+from gpuherd.bookings.whole_files import replace_file
 from gpuherd.model.errors import Failed
 
 __all__ = ["Delivery", "HookLedger", "HookPage"]
@@ -90,7 +89,7 @@ class HookLedger:
         async with self._writing:
             content = msgspec.json.encode(self._content)
             try:
-                await asyncio.to_thread(_replace, self._file, content)
+                await asyncio.to_thread(replace_file, self._file, content)
             except OSError as error:
                 raise Failed(
                     f"{self._file} cannot be written ({error.strerror}); after a restart events may be told again"
@@ -108,16 +107,3 @@ class HookLedger:
             with contextlib.suppress(OSError):
                 self._file.replace(self._file.with_suffix(".damaged"))
             return _Content()
-
-
-def _replace(file: Path, content: bytes) -> None:
-    fd, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # readable by the hub's user alone
-    try:
-        with os.fdopen(fd, "wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        Path(name).replace(file)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -1,0 +1,258 @@
+"""A comments.json in a running hub: watched, or read once, and kept up to date for those who still read one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import Struct
+
+from gpuherd.api.record_calls import RecordCalls
+from gpuherd.bookings.comments_export import comment_entries
+from gpuherd.bookings.comments_json import MAX_FILE_BYTES, Comments, Complaint, read_comments, write_comments
+from gpuherd.bookings.comments_sync import (
+    CommentsSync,
+    Owner,
+    Placed,
+    SyncOutcome,
+    Taken,
+    missing_from,
+    place_entries,
+)
+from gpuherd.bookings.herd import Herd
+from gpuherd.bookings.whole_files import replace_file
+from gpuherd.discovery.files import Reading, Stamp, stamp
+from gpuherd.fleet.clock import Clock
+from gpuherd.fleet.views import FleetNotice
+from gpuherd.model.bookings import Booking
+from gpuherd.model.errors import Failed, Refused
+from gpuherd.model.people import Account
+
+__all__ = [
+    "STATE_NAME",
+    "CommentsExport",
+    "CommentsWatch",
+    "KnownBookings",
+    "find_owner",
+    "read_comments_file",
+]
+
+log = logging.getLogger(__name__)
+
+STATE_NAME = "comments-taken.json"
+LOOK_SECONDS = 2.0
+AGAIN_SECONDS = 60.0
+"""How soon entries are tried again that could not be had: someone may be gone by then, or a node be there."""
+COMPLAINTS_LOGGED = 50
+ENTRIES_AT_ONCE = 50
+
+
+class KnownBookings(Protocol):
+    """Bookings and devices as the hub knows them in memory; called on the event loop."""
+
+    def bookings(self) -> Iterable[Booking]:
+        """Give every booking that holds its devices now or later, or did until a few days ago."""
+
+    def herd(self) -> Herd:
+        """Give the devices as they are now."""
+
+
+def find_owner(name: str, accounts: Iterable[Account], aliases: Mapping[str, str]) -> Owner:
+    """Find the person whom a name in the file means: an account by its name or its user on the nodes, if it has one."""
+    user = aliases.get(name, name)
+    wanted = user.casefold()
+    for account in accounts:
+        if wanted == account.name.casefold() or wanted in {one.casefold() for one in account.linux_names}:
+            return Owner(account.id, account.display_name or account.name)
+    return Owner(None, user)
+
+
+def read_comments_file(file: Path, zone: ZoneInfo) -> Comments:
+    """Read a file of others, whatever it is; ``Failed`` says why it cannot be used. Blocking."""
+    try:
+        descriptor = os.open(
+            file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+        )  # a named pipe would block for ever
+        with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise Failed(f"{file}: is not a file; name the file itself")
+            content = opened.read(MAX_FILE_BYTES + 1)
+        return read_comments(content, zone)
+    except FileNotFoundError:
+        raise Failed(f"{file}: there is no such file; bookings stay as they are") from None
+    except OSError as error:
+        raise Failed(f"{file}: cannot be read ({error.strerror}); let the hub's user read it") from error
+    except Refused as error:
+        raise Failed(f"{file}: {error}") from error
+
+
+class _State(Struct):
+    file: str
+    taken: dict[str, Taken]
+
+
+class CommentsWatch:
+    """Takes over what a comments.json says, again whenever it has changed and has come to rest."""
+
+    def __init__(
+        self,
+        file: Path,
+        *,
+        follows: bool,
+        zone: ZoneInfo,
+        state_dir: Path,
+        known: KnownBookings,
+        sync: CommentsSync,
+        calls: RecordCalls,
+        clock: Clock,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``follows``: look at the file again and again, and end what is gone from it; otherwise it is read once.
+
+        ``changed`` is called when bookings were made, changed or ended.
+        """
+        self.name = f"take over {file.name}"
+        self.look_every_seconds = LOOK_SECONDS
+        self._file = file
+        self._follows = follows
+        self._zone = zone
+        self._known = known
+        self._sync = sync
+        self._calls = calls
+        self._clock = clock
+        self._changed = changed
+        self._reading = Reading(str(file))
+        self._state_file = state_dir / STATE_NAME
+        self._taken: dict[str, Taken] | None = None
+        self._seen: Stamp | None = None
+        self._done: Stamp | None = None
+        self._comments: Comments | None = None
+        self._again_at: float | None = None
+        self._complaints: tuple[Complaint, ...] = ()
+
+    async def look(self) -> None:
+        """Look once; ``Failed`` if the file or the records cannot be used now. Bookings then stay as they are."""
+        now = await self._reading.do(lambda: stamp(self._file))
+        before, self._seen = self._seen, now
+        if self._comments is None or (self._follows and now != self._done):
+            if now is None and self._comments is not None:
+                raise Failed(f"{self._file}: is gone; its bookings stay as they are")
+            if now is not None and now != before:
+                return  # it may be half written: let it come to rest
+            self._comments = await self._read()
+            self._done = now
+            self._again_at = 0.0
+        if self._again_at is not None and self._clock.monotonic() >= self._again_at:
+            await self._take(self._comments)
+
+    async def _read(self) -> Comments:
+        comments = await self._reading.do(lambda: read_comments_file(self._file, self._zone))
+        if self._seen is not None and self._seen[3] == 0 and self._state():
+            # Someone who writes it anew begins by emptying it; nobody means by this that all bookings shall end.
+            raise Failed(
+                f"{self._file}: is empty; bookings stay as they are. If there are none any more, write {{}}"
+            )
+        return comments
+
+    async def _take(self, comments: Comments) -> None:
+        self._again_at = self._clock.monotonic() + AGAIN_SECONDS
+        placed, unplaced = place_entries(comments.entries, self._known.herd())
+        is_missing = missing_from(comments) if self._follows else lambda _: False
+        refused: list[Complaint] = []
+        # In parts, each within a verb's deadline; the first one also ends what is gone.
+        for first in range(0, max(len(placed), 1), ENTRIES_AT_ONCE):
+            outcome = await self._calls.run(
+                self._apply, placed[first : first + ENTRIES_AT_ONCE], self._state(), is_missing
+            )
+            self._taken = outcome.taken
+            refused += outcome.complaints
+            if outcome.made or outcome.changed or outcome.ended:
+                counts = len(outcome.made), len(outcome.changed), len(outcome.ended)
+                log.info("%s: %d bookings made, %d changed, %d ended", self._file, *counts)
+                self._changed()
+        self._tell((*comments.complaints, *unplaced, *refused))
+        if not unplaced and not refused:
+            self._again_at = None
+
+    def _apply(
+        self, placed: Sequence[Placed], before: dict[str, Taken], is_missing: Callable[[str], bool]
+    ) -> SyncOutcome:
+        outcome = self._sync.apply(placed, before, is_missing=is_missing, now=self._clock.wall())
+        if outcome.taken != before:
+            try:
+                replace_file(self._state_file, msgspec.json.encode(_State(str(self._file), outcome.taken)))
+            except OSError as error:
+                raise Failed(
+                    f"{self._state_file}: cannot be written ({error.strerror}); free some space"
+                ) from error
+        return outcome
+
+    def _tell(self, complaints: tuple[Complaint, ...]) -> None:
+        known = set(self._complaints)
+        for complaint in [one for one in complaints if one not in known][:COMPLAINTS_LOGGED]:
+            log.warning("%s: %s", self._file, complaint)
+        self._complaints = complaints
+
+    def notices(self) -> list[FleetNotice]:
+        """Tell how many entries are not taken; whose they are is in the log, not for everyone."""
+        count = len(self._complaints)
+        if not count:
+            return []
+        entries = "an entry is" if count == 1 else f"{count} entries are"
+        message = f"{self._file.name}: {entries} not taken as bookings; the hub's log says which and why"
+        return [FleetNotice(code="comments_not_taken", message=message)]
+
+    def _state(self) -> dict[str, Taken]:
+        if self._taken is None:
+            self._taken = _read_state(self._state_file, self._file)
+        return self._taken
+
+
+class CommentsExport:
+    """Keeps a comments.json up to date with all bookings."""
+
+    def __init__(self, file: Path, *, zone: ZoneInfo, known: KnownBookings, clock: Clock) -> None:
+        self.name = f"keep {file.name} up to date"
+        self.look_every_seconds = LOOK_SECONDS
+        self._file = file
+        self._zone = zone
+        self._known = known
+        self._clock = clock
+        self._writing = Reading(str(file))
+        self._written: bytes | None = None
+
+    async def look(self) -> None:
+        """Write the file if something is different; ``Failed`` if that is not possible now."""
+        entries = comment_entries(self._known.herd(), self._known.bookings(), self._clock.wall())
+        content = write_comments(entries, self._zone)
+        if content == self._written:
+            return
+
+        def write() -> None:
+            try:
+                replace_file(self._file, content, mode=0o644)
+            except OSError as error:
+                raise Failed(
+                    f"{self._file}: cannot be written ({error.strerror}); let the hub's user write there"
+                ) from error
+
+        await self._writing.do(write)
+        self._written = content
+
+
+def _read_state(file: Path, comments_file: Path) -> dict[str, Taken]:
+    """Read what was taken before; without it, what is in the records is recognised all the same."""
+    try:
+        state = msgspec.json.decode(file.read_bytes(), type=_State)
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        log.warning("%s cannot be read (%s): begun anew", file, error)
+        return {}
+    return state.taken if state.file == str(comments_file) else {}

@@ -1,0 +1,53 @@
+"""The [bookings.comments] table of gpuherd.toml: taking over, and writing, the comments.json of an older page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from gpuherd.bookings.refusals import Unfit
+from gpuherd.bookings.times import read_zone
+from gpuherd.model.errors import Misconfigured
+
+__all__ = ["CommentsSettings"]
+
+
+class CommentsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[bookings.comments]`` table: the comments.json of an older page, read and written."""
+
+    file: Annotated[Path | None, Meta(description="A comments.json whose entries become bookings.")] = None
+    watch: Annotated[
+        bool,
+        Meta(
+            description="Follow the file for as long as the hub runs: a changed entry changes its booking, one that is "
+            "gone ends it. Otherwise it is read when the hub starts, and nothing ends because it is gone."
+        ),
+    ] = False
+    zone: Annotated[
+        Annotated[str, Meta(max_length=64)] | None,
+        Meta(description="IANA time zone of the dates in the files; by default bookings.zone."),
+    ] = None
+    export: Annotated[
+        Path | None,
+        Meta(
+            description="A file to be kept up to date with all bookings, for tools that read comments.json."
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise ``Misconfigured`` for what cannot be meant."""
+        if self.file is None and self.export is None:
+            raise Misconfigured("give file, to read a comments.json, or export, to write one")
+        if self.file is None and self.watch:
+            raise Misconfigured("watch: needs file, to say what is watched")
+        if self.file is not None and self.file == self.export:
+            raise Misconfigured(
+                "export: is the file that is read; what is written would come back, so name another"
+            )
+        if self.zone is not None:
+            try:
+                read_zone(self.zone)
+            except Unfit as error:
+                raise Misconfigured(f"zone: {error}") from error

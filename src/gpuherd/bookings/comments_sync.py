@@ -1,0 +1,324 @@
+"""From the entries of a comments.json to bookings: made once, changed when the file changes, never in anyone's way.
+
+What the file said last time is remembered (``Taken``). Only what is different from that has effect, so that what people
+do here with such a booking, as to extend or release it, stands until the file itself says something new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from gpuherd.bookings.comments_json import CommentEntry, Comments, Complaint
+from gpuherd.bookings.herd import Herd
+from gpuherd.bookings.texts import clean_comment, clean_title
+from gpuherd.bookings.times import LATEST
+from gpuherd.model.bookings import Booking, DeviceRef
+from gpuherd.model.errors import Refused
+from gpuherd.model.people import Actor
+from gpuherd.records.bookings import BookingDraft, BookingRecords, Conflict
+
+__all__ = [
+    "CommentsSync",
+    "Owner",
+    "Placed",
+    "SyncOutcome",
+    "Taken",
+    "entry_key",
+    "missing_from",
+    "place_entries",
+]
+
+
+class Owner(Struct, frozen=True):
+    """Whose a booking is: an account, or only a name."""
+
+    account_id: str | None
+    name: str
+
+
+class Placed(Struct, frozen=True):
+    """An entry and the devices that it means."""
+
+    entry: CommentEntry
+    devices: tuple[DeviceRef, ...]
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """What an entry said when it was last taken, and the booking that came of it; none if it was past."""
+
+    name: str
+    until: int
+    comment: str
+    booking_id: int | None
+
+
+class SyncOutcome(Struct, frozen=True, kw_only=True):
+    """What has come of a file."""
+
+    taken: dict[str, Taken]
+    made: tuple[Booking, ...]
+    changed: tuple[Booking, ...]
+    ended: tuple[Booking, ...]
+    complaints: tuple[Complaint, ...]
+
+
+def entry_key(entry: CommentEntry) -> str:
+    """Give what an entry is remembered by."""
+    return f"{entry.host}:{entry.index}"
+
+
+def missing_from(comments: Comments) -> Callable[[str], bool]:
+    """Tell of keys whether the file has no such entry. One that stands there, but cannot be read, is not missing."""
+    there = {entry_key(entry) for entry in comments.entries}
+    there |= {f"{complaint.host}:{complaint.index}" for complaint in comments.complaints}
+    unreadable = {complaint.host for complaint in comments.complaints if complaint.index is None}
+    return lambda key: key not in there and key.rpartition(":")[0] not in unreadable
+
+
+def place_entries(
+    entries: Iterable[CommentEntry], herd: Herd
+) -> tuple[tuple[Placed, ...], tuple[Complaint, ...]]:
+    """Find the devices that entries mean: hosts by their id, shown name or first part of it, GPUs by their index."""
+    hosts = _Hosts(herd)
+    placed: list[Placed] = []
+    complaints: list[Complaint] = []
+    for entry in entries:
+        try:
+            placed.append(Placed(entry, hosts.devices(entry.host, entry.index)))
+        except _NotFound as error:
+            complaints.append(Complaint(host=entry.host, index=str(entry.index), reason=str(error)))
+    return tuple(placed), tuple(complaints)
+
+
+class _NotFound(Exception):  # noqa: N818 - says what an entry is
+    pass
+
+
+class _Hosts:
+    def __init__(self, herd: Herd) -> None:
+        self._herd = herd
+        self._gpus: dict[str, dict[int, DeviceRef]] = {}
+        self._names: list[dict[str, set[str]]] = [{}, {}]
+        for device in herd.devices.values():
+            node_id = device.ref.node_id
+            for known, names in zip(
+                self._names,
+                (
+                    (node_id, device.node_name),
+                    (node_id.partition(".")[0], device.node_name.partition(".")[0]),
+                ),
+                strict=True,
+            ):
+                for name in names:
+                    known.setdefault(name.casefold(), set()).add(node_id)
+            if device.parent_uuid is None:
+                self._gpus.setdefault(node_id, {})[device.index] = device.ref
+
+    def devices(self, host: str, index: int) -> tuple[DeviceRef, ...]:
+        gpu = self._gpus.get(self._node(host), {}).get(index)
+        if gpu is None:
+            raise _NotFound(
+                "this node has no GPU of that index; correct it, or wait until the node reports it"
+            )
+        parts = self._herd.slices_of(gpu) if self._herd.devices[gpu].is_partitioned else (gpu,)
+        if not parts:
+            raise _NotFound("this GPU is partitioned and has no slices; make some, or take the entry out")
+        if gpu in self._herd.quiet or not self._herd.quiet.isdisjoint(parts):
+            raise _NotFound("this GPU is kept out of booking (bookings.quiet); take the entry out")
+        return parts
+
+    def _node(self, host: str) -> str:
+        whole, first = host.casefold(), host.partition(".")[0].casefold()
+        for known, name in ((self._names[0], whole), (self._names[1], whole), (self._names[1], first)):
+            found = known.get(name, set())
+            if len(found) == 1:
+                return next(iter(found))
+            if found:
+                raise _NotFound(
+                    f"several nodes go by that name ({', '.join(sorted(found)[:5])}); write the node's id"
+                )
+        raise _NotFound("there is no such node; correct the host, or wait until the node reports")
+
+
+class CommentsSync:
+    """Does what a file says. Blocking."""
+
+    def __init__(
+        self, records: BookingRecords, *, owner_of: Callable[[str], Owner], zone: str, by: Actor
+    ) -> None:
+        """``owner_of`` finds the person whom a name means; ``by`` is who the audit log says did it."""
+        self._records = records
+        self._owner_of = owner_of
+        self._zone = zone
+        self._by = by
+
+    def apply(
+        self,
+        placed: Iterable[Placed],
+        before: Mapping[str, Taken],
+        *,
+        is_missing: Callable[[str], bool] = lambda _: False,
+        now: float,
+    ) -> SyncOutcome:
+        """Take what is new or different; entries that cannot be had are told and left for the next time.
+
+        ``is_missing`` tells by its key whether an entry is gone from the file; its booking then ends now.
+        """
+        work = _Work(self._records, self._owner_of, self._zone, self._by, now)
+        taken = dict(before)
+        for key in filter(is_missing, before):
+            work.end(taken.pop(key).booking_id)
+        for one in placed:
+            key = entry_key(one.entry)
+            known = before.get(key)
+            if known is not None and _said(known) == (one.entry.name, one.entry.until, one.entry.comment):
+                continue
+            try:
+                booking_id = work.take(one, None if known is None else known.booking_id)
+            except Conflict as error:
+                work.complain(one.entry, _in_the_way(error))
+            except Refused as error:
+                work.complain(one.entry, str(error))
+            else:
+                entry = one.entry
+                taken[key] = Taken(
+                    name=entry.name, until=entry.until, comment=entry.comment, booking_id=booking_id
+                )
+        return SyncOutcome(
+            taken=taken,
+            made=tuple(work.made),
+            changed=tuple(work.changed),
+            ended=tuple(work.ended),
+            complaints=tuple(work.complaints),
+        )
+
+
+class _Work:
+    """One round, and what has come of it so far."""
+
+    def __init__(
+        self, records: BookingRecords, owner_of: Callable[[str], Owner], zone: str, by: Actor, now: float
+    ) -> None:
+        self._records = records
+        self._owner_of = owner_of
+        self._zone = zone
+        self._by = by
+        self._now = now
+        self.made: list[Booking] = []
+        self.changed: list[Booking] = []
+        self.ended: list[Booking] = []
+        self.complaints: list[Complaint] = []
+
+    def complain(self, entry: CommentEntry, reason: str) -> None:
+        self.complaints.append(
+            Complaint(host=entry.host, index=str(entry.index), reason=f"{entry.name}: {reason}")
+        )
+
+    def take(self, placed: Placed, known_id: int | None) -> int | None:
+        """Bring the records to what an entry says and give its booking; ``Refused`` if they do not allow it."""
+        entry, owner = placed.entry, self._owner_of(placed.entry.name)
+        until = min(entry.until, LATEST)
+        there = self._there(placed, known_id)
+        if until <= self._now:
+            self.end(None if there is None else there.id)
+            return None
+        if (
+            there is None
+            and known_id is None
+            and (released := self._released(placed, owner, until)) is not None
+        ):
+            return released
+        if there is not None and _is_of(there, owner) and there.devices == tuple(sorted(placed.devices)):
+            changed = self._records.change(
+                there.id,
+                revision=None,
+                now=self._now,
+                by=self._by,
+                title=clean_title(entry.comment),
+                comment=_rest(entry.comment),
+                ends_at=until,
+            )
+            self.changed += [changed] if changed.revision != there.revision else []
+            return there.id
+        self.end(None if there is None else there.id)
+        (made,) = self._records.create(
+            [
+                BookingDraft(
+                    title=clean_title(entry.comment),
+                    comment=_rest(entry.comment),
+                    owner_id=owner.account_id,
+                    owner_name=owner.name,
+                    devices=placed.devices,
+                    starts_at=int(self._now),
+                    ends_at=max(until, int(self._now) + 1),
+                    zone=self._zone,
+                    origin="comments",
+                )
+            ],
+            now=self._now,
+            by=self._by,
+        )
+        self.made.append(made)
+        return made.id
+
+    def end(self, booking_id: int | None) -> None:
+        """End a booking that came from the file now, if it still runs; what people make of it stays theirs."""
+        booking = None if booking_id is None else self._records.get(booking_id)
+        if booking is None or not self._is_ours(booking):
+            return
+        ended = self._records.change(
+            booking.id,
+            revision=None,
+            now=self._now,
+            by=self._by,
+            ends_at=max(int(self._now), booking.starts_at + 1),
+            action="booking.release",
+        )
+        self.ended.append(ended)
+
+    def _there(self, placed: Placed, known_id: int | None) -> Booking | None:
+        """Give the booking that an entry has already: the remembered one, or one from a round that was broken off."""
+        if known_id is not None:
+            booking = self._records.get(known_id)
+            return booking if booking is not None and self._is_ours(booking) else None
+        now = int(self._now)
+        running = self._records.overlapping(devices=placed.devices, starts_at=now, ends_at=now + 1)
+        return next((booking for booking in running if self._is_ours(booking)), None)
+
+    def _released(self, placed: Placed, owner: Owner, until: int) -> int | None:
+        """Give a booking that would have lasted just as long, had its holder not given it back here."""
+        now = int(self._now)
+        found = self._records.overlapping(
+            devices=placed.devices, starts_at=max(0, now - 366 * 86_400), ends_at=now
+        )
+        same = [
+            one
+            for one in found
+            if one.origin == "comments" and _is_of(one, owner) and one.released_from == until
+        ]
+        return same[-1].id if same else None
+
+    def _is_ours(self, booking: Booking) -> bool:
+        return booking.origin == "comments" and booking.state == "active" and booking.ends_at > self._now
+
+
+def _said(taken: Taken) -> tuple[str, int, str]:
+    return taken.name, taken.until, taken.comment
+
+
+def _is_of(booking: Booking, owner: Owner) -> bool:
+    if owner.account_id is not None:
+        return booking.owner_id == owner.account_id
+    return booking.owner_id is None and booking.owner_name == owner.name
+
+
+def _rest(comment: str) -> str:
+    """Give what does not fit into a title."""
+    return "" if clean_title(comment) == comment else clean_comment(comment)
+
+
+def _in_the_way(error: Conflict) -> str:
+    others = ", ".join(dict.fromkeys(f"{one.owner_name} (booking {one.id})" for one in error.bookings[:3]))
+    return f"is booked here already, by {others or 'someone'}; settle it with them, or take the entry out"
