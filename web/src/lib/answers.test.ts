@@ -107,6 +107,36 @@ describe("answer", () => {
     ]);
   });
 
+  it("tells what running bookings set free next, and says nothing of what is booked again or away", () => {
+    const herd = herdOf([["booked", "busy", "booked", "booked", "offline"], ["free"]]);
+    const booking = (id: number, from: number, to: number, phase: "current" | "next" | "past") => ({
+      id,
+      holder: "anna",
+      title: "",
+      starts_at: from,
+      ends_at: to,
+      phase,
+    });
+    herd.apply(
+      change({
+        tick: 2,
+        after_tick: 1,
+        device_bookings: [
+          { row: 0, bookings: [booking(1, 0, 5000, "current")] },
+          { row: 1, bookings: [booking(1, 0, 5000, "current")] },
+          { row: 2, bookings: [booking(2, 0, 2000, "current"), booking(3, 90_000, 99_000, "next")] },
+          { row: 3, bookings: [booking(4, 0, 1500, "current"), booking(5, 1500, 9000, "next")] },
+          { row: 4, bookings: [booking(6, 0, 1200, "current")] },
+          { row: 5, bookings: [booking(7, 0, 900, "past")] },
+        ],
+      }),
+    );
+    expect(answer(herd).next).toMatchObject([
+      { id: 2, at: 2000, devices: 1, holder: "anna", shortName: "A100" },
+      { id: 1, at: 5000, devices: 2, node: { name: "node0" } },
+    ]);
+  });
+
   it("counts nodes in trouble once each", () => {
     const herd = herdOf([["free"], ["fault", "fault"], ["free"]]);
     herd.apply(change({ tick: 2, after_tick: 1, host_states: { row: [2], state: ["stale"] } }));

@@ -29,12 +29,27 @@ export interface HolderAnswer {
   readonly since: number | null;
 }
 
+/** Devices of one model that a running booking holds, and nobody has booked after it. */
+export interface NextAnswer {
+  /** When it ends; hub time. */
+  readonly at: number;
+  /** Of the booking. */
+  readonly id: number;
+  readonly holder: string;
+  readonly shortName: string;
+  readonly devices: number;
+  /** Where the first of them is. */
+  readonly node: NodeEntry;
+}
+
 export interface Answers {
   /** Largest memory first, then by name; slices last. Positions do not depend on what is free. */
   readonly models: readonly ModelAnswer[];
   readonly together: readonly Together[];
   /** Who holds most first. */
   readonly holders: readonly HolderAnswer[];
+  /** What bookings tell to be free next, the first to end first. Of what is used without one nothing is known. */
+  readonly next: readonly NextAnswer[];
   readonly counts: Readonly<Record<DeviceState, number>>;
   /** Nodes that do not report or report something wrong. */
   readonly troubledNodes: number;
@@ -42,6 +57,10 @@ export interface Answers {
 
 const TOGETHER_SIZES = [8, 4, 2] as const;
 const TOGETHER_SHOWN = 2;
+/** A shorter time between two bookings is of no use to anyone. */
+const USEFUL_SECONDS = 3600;
+/** What cannot be had when its booking ends. */
+const AWAY: ReadonlySet<DeviceState> = new Set(["fault", "stale", "offline", "unknown"]);
 const modelKeys = new WeakMap<DeviceEntry, string>();
 
 type Growing<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -74,6 +93,7 @@ function gather(herd: Herd): Answers {
     offline: 0,
     unknown: 0,
   };
+  const next = new Map<string, Growing<NextAnswer>>();
   let troubledNodes = 0;
   for (const node of herd.nodes) {
     const freeHere = new Map<ModelCount, number>();
@@ -83,6 +103,7 @@ function gather(herd: Herd): Answers {
       counts[state] += 1;
       if (state === "fault") isTroubled = true;
       const model = modelOf(models, device);
+      if (!AWAY.has(state)) end(next, herd, node, device);
       model.total += 1;
       model.counts[state] = (model.counts[state] ?? 0) + 1;
       if (state === "free") {
@@ -113,6 +134,7 @@ function gather(herd: Herd): Answers {
         (a.since ?? Infinity) - (b.since ?? Infinity) ||
         compareNames(a.user ?? "\uffff", b.user ?? "\uffff"),
     ),
+    next: [...next.values()].sort((a, b) => a.at - b.at || b.devices - a.devices),
     counts,
     troubledNodes,
   };
@@ -143,6 +165,19 @@ function hold(
     holder.devices += 1;
     if (since !== null && (holder.since === null || since < holder.since)) holder.since = since;
   }
+}
+
+function end(next: Map<string, Growing<NextAnswer>>, herd: Herd, node: NodeEntry, device: DeviceEntry): void {
+  const bookings = herd.deviceBookings(device.row);
+  const current = bookings.find(({ phase }) => phase === "current");
+  if (!current) return;
+  const { id, holder, ends_at: at } = current;
+  if (bookings.some((later) => later.starts_at >= at && later.starts_at < at + USEFUL_SECONDS)) return;
+  const { shortName } = device;
+  const key = `${id}\n${shortName}`;
+  const same = next.get(key);
+  if (same) same.devices += 1;
+  else next.set(key, { at, id, holder, shortName, devices: 1, node });
 }
 
 function compareModels(a: ModelAnswer, b: ModelAnswer): number {

@@ -230,6 +230,16 @@ export const strings = {
     commandTitle: "Command line, secrets removed on the node",
   },
 
+  booking: {
+    current: (time: string): string => time,
+    past: (time: string): string => `${time} ago`,
+    next: (time: string): string => `in ${time}`,
+    violation: "used by someone else",
+    unused: "not used",
+    book: "Book",
+    label: "Bookings",
+  },
+
   problem: {
     heading: "Problems",
     since: (age: string): string => `for ${age}`,
@@ -268,7 +278,10 @@ export const strings = {
     heldFor: (age: string): string => `for ${age}`,
     holderTitle: (user: string, when: string): string => `Idle GPUs of ${user}, the first since ${when}`,
     unknownNext: "Unknown",
-    unknownNextWhy: "No bookings or job limits are known, so nothing can be promised.",
+    unknownNextWhy: "No running booking or job limit says when, so nothing can be promised.",
+    nextIn: (time: string): string => `in ${time}`,
+    nextWhy: (node: string, holder: string, at: string): string =>
+      `${node}: booking of ${holder} ends${at && ` at ${at}`}`,
 
     chips: "Filters",
     states: "States",
