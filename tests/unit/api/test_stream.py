@@ -1,0 +1,243 @@
+"""The live stream by privacy class: who gets which edition, what is one's own, and when a stream ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from gpuherd.api.errors import HttpError
+from gpuherd.api.stream import LiveStream
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.model.people import Account, PrivacyClass, Viewer
+from gpuherd.model.processes import Process, ProcessUse
+from support.herd import IDLE, WORKING, ManualClock, Speaker, gpu
+
+
+def account(name: str, role: str = "member") -> Account:
+    return Account(id=f"id-{name}", name=name, display_name=name, role=role, linux_names=(name,))  # type: ignore[arg-type]
+
+
+class Watched:
+    """One stream, as a browser sees it."""
+
+    def __init__(self, stream: LiveStream, viewer: Viewer, *, is_zipped: bool = False) -> None:
+        self.bodies: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._unzip = zlib.decompressobj(31) if is_zipped else None
+        self._left = asyncio.Event()
+        headers = [(b"accept-encoding", b"gzip")] if is_zipped else []
+        scope = {"type": "http", "method": "GET", "path": "/api/v1/stream", "headers": headers}
+        self.task = asyncio.create_task(stream.serve(scope, self._receive, self._send, viewer))
+
+    async def _receive(self) -> dict[str, Any]:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "http.response.body":
+            await self.bodies.put(message["body"] if message["more_body"] else None)
+
+    async def events(self) -> list[tuple[str, dict[str, Any]]] | None:
+        """Give the events of the next body; none if the stream has ended."""
+        async with asyncio.timeout(5):
+            body = await self.bodies.get()
+        if body is None:
+            return None
+        text = (self._unzip.decompress(body) if self._unzip else body).decode()
+        found = []
+        for block in text.split("\n\n")[:-1]:
+            fields = dict(line.split(": ", 1) for line in block.splitlines())
+            found.append((fields["event"], json.loads(fields["data"])))
+        return found
+
+    async def leave(self) -> None:
+        self._left.set()
+        await self.task
+
+
+class House:
+    """A fleet of one node and its stream."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.fleet = Fleet(clock=self.clock)
+        self.watching: list[str] = []
+        self.stream = LiveStream(
+            self.fleet,
+            max_viewers=100,
+            wall=self.clock.wall,
+            note_watching=lambda viewer: self.watching.append(viewer.account.name if viewer.account else "?"),
+        )
+        self.fleet.add_node("n1", "n1")
+        self.node = Speaker(self.fleet, self.clock, "n1")
+        self.run("ada", "bob")
+
+    def run(self, *users: str) -> None:
+        self.node.describe(
+            gpu(0),
+            processes=tuple(
+                Process(pid=pid, user=user, command=f"python secret-of-{user}.py")
+                for pid, user in enumerate(users)
+            ),
+            uses=tuple(ProcessUse(process=place, device=0) for place in range(len(users))),
+        )
+        self.node.sample(WORKING)
+        self.fleet.tick()
+
+    def tick(self) -> None:
+        self.clock.advance(1)
+        self.node.sample(IDLE)
+        self.fleet.tick()
+        self.stream.publish()
+
+
+@asynccontextmanager
+async def watched(house: House, *viewers: Viewer, is_zipped: bool = False) -> AsyncIterator[list[Watched]]:
+    streams = [Watched(house.stream, viewer, is_zipped=is_zipped) for viewer in viewers]
+    try:
+        yield streams
+    finally:
+        await asyncio.gather(*(stream.leave() for stream in streams))
+        assert house.stream.health().open == 0
+        assert (house.stream._editors, house.stream._own) == ({}, {})
+
+
+def story(tell: Callable[[House], Any]) -> None:
+    async def run() -> None:
+        await tell(House())
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_every_class_gets_its_edition(is_zipped: bool) -> None:
+    classes: tuple[PrivacyClass, ...] = ("counts", "public", "member", "admin")
+
+    async def tell(house: House) -> None:
+        viewers = [Viewer(privacy=privacy) for privacy in classes]
+        async with watched(house, *viewers, is_zipped=is_zipped) as streams:
+            snapshots = []
+            for stream in streams:
+                events = await stream.events()
+                assert events is not None
+                ((name, snapshot),) = events
+                assert name == "snapshot"
+                snapshots.append(snapshot)
+            commands = [[p.get("command") for n in s["nodes"] for p in n["processes"]] for s in snapshots]
+            assert commands == [
+                [],
+                [None, None],
+                ["python", "python"],
+                ["python secret-of-ada.py", "python secret-of-bob.py"],
+            ]
+            assert [len(s["devices"]["row"]) for s in snapshots] == [0, 1, 1, 1]
+            assert {s["totals"]["devices"]["busy"] for s in snapshots} == {1}
+            for _ in range(3):
+                house.tick()
+                changes = [await stream.events() for stream in streams]
+                assert [[name for name, _ in events or ()] for events in changes] == [["change"]] * 4
+
+    story(tell)
+
+
+def test_people_get_their_own_command_lines_when_they_change() -> None:
+    async def tell(house: House) -> None:
+        ada = Viewer(privacy="member", account=account("ada"))
+        async with watched(house, ada, ada, Viewer(privacy="member", account=account("eve"))) as streams:
+            first, second, eve = streams
+            for stream in (first, second):
+                events = await stream.events()
+                assert events is not None
+                assert [name for name, _ in events] == ["snapshot", "own"]
+                assert events[1][1] == {
+                    "node_id": ["n1"],
+                    "pid": [0],
+                    "started_at": [None],
+                    "command": ["python secret-of-ada.py"],
+                }
+            events = await eve.events()
+            assert events is not None
+            assert events[1] == ("own", {"node_id": [], "pid": [], "started_at": [], "command": []})
+            assert len(house.stream._own) == 2, "one for each account, however many tabs"
+            house.tick()
+            assert [name for name, _ in await first.events() or ()] == ["change"]
+            house.run("bob", "ada", "ada")
+            house.tick()
+            events = await first.events()
+            assert events is not None
+            assert [name for name, _ in events] == ["change", "own"]
+            assert events[1][1]["pid"] == [1, 2]
+            await eve.events()
+            assert [name for name, _ in await eve.events() or ()] == ["change"]
+
+    story(tell)
+
+
+def test_who_missed_a_tick_gets_a_snapshot_and_its_own_again() -> None:
+    async def tell(house: House) -> None:
+        async with watched(house, Viewer(privacy="member", account=account("ada"))) as (stream,):
+            await stream.events()
+            house.tick()
+            house.tick()  # before it could send the first
+            assert [name for name, _ in await stream.events() or ()] == ["snapshot", "own"]
+
+    story(tell)
+
+
+def test_a_stream_ends_at_once_when_its_viewer_may_look_no_more() -> None:
+    async def tell(house: House) -> None:
+        ada = Viewer(privacy="member", account=account("ada"), key="s1")
+        bob = Viewer(privacy="member", account=account("bob"), key="s2")
+        async with watched(house, ada, bob) as (of_ada, of_bob):
+            await of_ada.events()
+            await of_bob.events()
+            assert house.stream.drop(lambda viewer: viewer.key == "s1") == 1
+            assert await of_ada.events() is None
+            await of_ada.task
+            house.tick()
+            assert await of_bob.events()
+            assert house.stream.health().open == 1
+
+    story(tell)
+
+
+def test_a_stream_ends_with_its_session() -> None:
+    async def tell(house: House) -> None:
+        viewer = Viewer(privacy="member", account=account("ada"), expires_at=house.clock.wall() + 1.5)
+        async with watched(house, viewer) as (stream,):
+            await stream.events()
+            house.tick()
+            assert await stream.events()
+            house.tick()
+            assert await stream.events() is None
+
+    story(tell)
+
+
+def test_who_watches_is_noted_while_it_does() -> None:
+    async def tell(house: House) -> None:
+        root = Viewer(privacy="admin", account=account("root", "admin"))
+        async with watched(house, root, Viewer(privacy="public")) as streams:
+            for stream in streams:
+                await stream.events()
+            house.tick()
+        house.tick()
+        assert house.watching == ["root"]
+
+    story(tell)
+
+
+def test_nobody_sees_nothing() -> None:
+    async def tell(house: House) -> None:
+        stream = Watched(house.stream, Viewer(privacy=None))
+        with pytest.raises(HttpError) as refused:
+            await stream.task
+        assert refused.value.status == 401
+        assert stream.bodies.empty()
+
+    story(tell)
