@@ -7,7 +7,9 @@ import contextlib
 import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from gpuherd.bookings.hook_settings import HookEvent, HookSettings
 from gpuherd.model.errors import Failed, Misconfigured
@@ -45,34 +47,30 @@ class CommandHook:
             "GPUHERD_EVENT": event,
             "GPUHERD_EVENT_ID": event_id,
         }
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                env=environment,
-                cwd="/",
-                start_new_session=True,  # so that all it starts can be ended with it
-            )
-        except OSError as error:
-            raise Failed(f"{self._command[0]} cannot be started ({error.strerror})") from error
-        output = bytearray()
-        talking = asyncio.gather(_feed(process, body), _listen(process, output), return_exceptions=True)
-        try:
-            async with asyncio.timeout(self._deadline_seconds):
-                status = await process.wait()
-            with contextlib.suppress(TimeoutError):
-                # What it left running may hold the pipe open; that is not waited for.
-                await asyncio.wait_for(asyncio.shield(talking), 0.5)
-        except TimeoutError:
-            raise Failed(
-                f"{self._command[0]} did not end within {self._deadline_seconds:g} s and was killed"
-            ) from None
-        finally:
-            talking.cancel()
-            await _end(process)
-            self._log(event_id, bytes(output))
+        with _event_file(body) as event_file, _Output() as output:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    stdin=event_file,
+                    stdout=output.end,
+                    stderr=output.end,
+                    env=environment,
+                    cwd="/",
+                    start_new_session=True,  # so that all it starts can be ended with it
+                )
+            except OSError as error:
+                raise Failed(f"{self._command[0]} cannot be started ({error.strerror})") from error
+            try:
+                async with asyncio.timeout(self._deadline_seconds):
+                    status = await process.wait()
+            except TimeoutError:
+                raise Failed(
+                    f"{self._command[0]} did not end within {self._deadline_seconds:g} s and was killed"
+                ) from None
+            finally:
+                await _end(process)
+                output.read()
+                self._log(event_id, bytes(output.content))
         if status != 0:
             ended = f"status {status}" if status > 0 else f"signal {-status}"
             raise Failed(f"{self._command[0]} ended with {ended}")
@@ -83,20 +81,48 @@ class CommandHook:
                 log.info("hook %s for %s: %s", self.name, event_id, clean(line, 400))
 
 
-async def _feed(process: asyncio.subprocess.Process, body: bytes) -> None:
-    if process.stdin is None:
-        return
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it need not read what it is told
-        process.stdin.write(body + b"\n")
-        await process.stdin.drain()
-    process.stdin.close()
+# Neither way is a pipe of asyncio's: it would wait for everyone who holds one, also for what the command leaves behind.
 
 
-async def _listen(process: asyncio.subprocess.Process, output: bytearray) -> None:
-    if process.stdout is None:
-        return
-    while chunk := await process.stdout.read(65_536):
-        output += chunk[: OUTPUT_BYTES - len(output)]
+@contextlib.contextmanager
+def _event_file(body: bytes) -> Iterator[int]:
+    descriptor = os.memfd_create("event")
+    try:
+        os.write(descriptor, body + b"\n")
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+class _Output:
+    """What a command prints: all of it is read, so that it is never held up, and the beginning kept."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def __enter__(self) -> Self:
+        self._reader, self.end = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._reader, self.read)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.remove_reader(self._reader)
+        os.close(self._reader)
+        os.close(self.end)
+
+    def read(self) -> None:
+        """Take what is there; whoever prints faster than this is not waited for."""
+        for _ in range(16):
+            try:
+                chunk = os.read(self._reader, 65_536)
+            except BlockingIOError:
+                return
+            if not chunk:
+                return
+            self.content += chunk[: OUTPUT_BYTES - len(self.content)]
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -111,9 +137,6 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         finally:
             _signal(process, signal.SIGKILL)  # also for those that outlive their parent
         await process.wait()
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        transport.close()  # asyncio closes the pipes only at their ends, and someone else may hold those
 
 
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
