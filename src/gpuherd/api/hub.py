@@ -17,7 +17,9 @@ from gpuherd.api.admission import Admission
 from gpuherd.api.agent_socket import AgentSocket
 from gpuherd.api.app import HubApp
 from gpuherd.api.asgi import App
+from gpuherd.api.booking_attendants import BookingAttendants
 from gpuherd.api.booking_desk import BookingDesk
+from gpuherd.api.calendars import Calendars
 from gpuherd.api.command_reads import CommandReads
 from gpuherd.api.front import Front, open_front
 from gpuherd.api.guard import Guard
@@ -154,6 +156,8 @@ class Hub:
         self._booking_settings = bookings or BookingSettings()
         self._front: Front | None = None
         self._desk: BookingDesk | None = None
+        self._calendars: Calendars | None = None
+        self._attendants: BookingAttendants | None = None
         self._admission: Admission | None = None
         self._keeper: Keeper | None = None
         self._server: WebServer | None = None
@@ -180,6 +184,25 @@ class Hub:
                 calls=self._front.calls,
                 herd=self.fleet,
                 people=self._front.authority,
+                clock=self.clock,
+            )
+            self._calendars = Calendars(
+                records=records,
+                calls=self._front.calls,
+                people=self._front.authority,
+                live=self._desk,
+                mount=self.settings.mount,
+                clock=self.clock,
+            )
+            self._attendants = BookingAttendants(
+                self._desk,
+                fleet=self.fleet,
+                records=records.bookings,
+                calls=self._front.calls,
+                accounts=self._front.authority.accounts,
+                user_of=self.fleet.names.user,
+                state_dir=self.settings.state_dir,
+                hub_url=lambda: self.url,
                 clock=self.clock,
             )
             self._admission = Admission(Enrolment(records.nodes), self.clock, on_change=self._nodes_changed)
@@ -235,6 +258,8 @@ class Hub:
                 )
             )
         roster.start(self._supervisor)
+        if self._attendants is not None:
+            self._attendants.start(self._supervisor)
 
     async def _open_doors(self, roster: Roster) -> None:
         opened: list[Door] = []
@@ -425,6 +450,11 @@ class Hub:
         return self._entered.people
 
     @property
+    def mount(self) -> str:
+        """The path below which the hub is reached, without its last slash."""
+        return self.settings.mount
+
+    @property
     def zone(self) -> str:
         """Time zone of times that come without one."""
         return self._booking_settings.zone
@@ -433,6 +463,13 @@ class Hub:
     def bookings_enabled(self) -> bool:
         """Whether anything can be booked."""
         return self._booking_settings.enabled
+
+    @property
+    def calendars(self) -> Calendars:
+        """Bookings for calendar programs."""
+        if self._calendars is None:
+            raise RuntimeError("the hub is not started")
+        return self._calendars
 
     @property
     def bookings(self) -> BookingDesk:

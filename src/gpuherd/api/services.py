@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from gpuherd.api.booking_service import BookingService
+from gpuherd.api.calendars import Calendars
 from gpuherd.api.health import Health, HealthSummary
 from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
@@ -42,12 +43,20 @@ class Services(Protocol):
         """Accounts and what belongs to them."""
 
     @property
+    def mount(self) -> str:
+        """The path below which the hub is reached, without its last slash."""
+
+    @property
     def zone(self) -> str:
         """Time zone of times that come without one."""
 
     @property
     def bookings_enabled(self) -> bool:
         """Whether anything can be booked."""
+
+    @property
+    def calendars(self) -> Calendars:
+        """Bookings for calendar programs."""
 
     @property
     def bookings(self) -> BookingService:

@@ -87,9 +87,6 @@ class RedirectWay(Protocol):
     async def finish(self, answer: Mapping[str, str], *, handshake: str, redirect_url: str) -> VouchedFor:
         """Take what the browser brings back; ``Refused`` if it does not hold, ``Failed`` if it cannot be checked."""
 
-    async def close(self) -> None:
-        """Let go of connections."""
-
 
 class HeaderWay(Protocol):
     """Believes a proxy in front of the hub."""

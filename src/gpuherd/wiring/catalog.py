@@ -7,7 +7,7 @@ from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import CollectorSpec, ProbeSpec
 from gpuherd.model.errors import Misconfigured
 
-__all__ = ["COLLECTORS", "FINDERS", "WAYS", "probe_spec"]
+__all__ = ["COLLECTORS", "FINDERS", "LOGIN_WAYS", "WAYS", "probe_spec"]
 
 COLLECTORS = {
     "nvml": "gpuherd.collect.nvml:NvmlCollector",
@@ -33,6 +33,13 @@ WAYS = {
     "xmlrpc": "gpuherd.wiring.ways.old_tools:xmlrpc_way",
 }
 """How nodes are reached, as in ``nodes.reach.by``."""
+LOGIN_WAYS = {
+    "pam": "gpuherd.auth.pam:PamWay",
+    "ldap": "gpuherd.auth.ldap:LdapWay",
+    "oidc": "gpuherd.auth.oidc:OidcWay",
+    "proxy": "gpuherd.auth.proxy_header:ProxyHeader",
+}
+"""Who vouches for people, as the tables of ``[login]``."""
 NODE = "gpuherd.collect.node:NodeCollector"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuherd.agent.address import HubAddress
 from gpuherd.agent.spec import resolve
 from gpuherd.api.settings import listen_address
+from gpuherd.auth.settings import LoginSettings
 from gpuherd.sources.settings import PullSettings
 from gpuherd.wiring.aliases import read_aliases
 from gpuherd.wiring.catalog import probe_spec
@@ -24,6 +25,9 @@ def check_config(config: Config) -> None:
             HubAddress.parse(config.agent.hub_url)
         if config.display.aliases_file is not None:
             read_aliases(config.folder / config.display.aliases_file)
+        if config.login != LoginSettings():
+            # Imported here, like what follows: a node has no need of it, and no package.
+            resolve("gpuherd.wiring.outfit:configured_ways")(config)
         for name in ("gpustat", "get_status"):
             door = getattr(config.legacy, name)
             if door is not None:

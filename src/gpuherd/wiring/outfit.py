@@ -10,6 +10,7 @@ from gpuherd.api.hub import Hub
 from gpuherd.api.node_groups import Group
 from gpuherd.api.outfit import Door, Watch
 from gpuherd.api.services import Services
+from gpuherd.auth.ways import LoginWays
 from gpuherd.discovery.finding import Finder
 from gpuherd.discovery.hosts import StaticFinder, parse_host_list
 from gpuherd.fleet.names import Names
@@ -21,10 +22,11 @@ from gpuherd.sources.settings import NodeInfoSettings
 from gpuherd.wiring.aliases import read_aliases
 from gpuherd.wiring.catalog import FINDERS, WAYS
 from gpuherd.wiring.config import Config
+from gpuherd.wiring.login_ways import login_ways
 from gpuherd.wiring.settings import LegacySettings, NodesSettings
 from gpuherd.wiring.ways.surroundings import Surroundings
 
-__all__ = ["ConfiguredOutfit", "configured_hub", "display_names", "make_finder"]
+__all__ = ["ConfiguredOutfit", "configured_hub", "configured_ways", "display_names", "make_finder"]
 
 
 def configured_hub(config: Config) -> Hub:
@@ -38,7 +40,13 @@ def configured_hub(config: Config) -> Hub:
             privacy=config.privacy,
             bookings=config.bookings,
             login=config.login,
+            ways=configured_ways(config),
         )
+
+
+def configured_ways(config: Config) -> LoginWays:
+    """Make the ways to log in, besides local accounts; ``Misconfigured`` for one that could not work."""
+    return login_ways(config.login, trusted_proxies=tuple(config.hub.trusted_proxies), folder=config.folder)
 
 
 def display_names(config: Config) -> Names:

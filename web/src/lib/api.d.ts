@@ -1,4 +1,4 @@
-// Generated from OpenAPI 5610c9e948db1448dab296f760768954b3d06d23718d628bcade27374efbc975 by `npm run generate`; do not edit.
+// Generated from OpenAPI 8f72bde0b8f65ac0867ef1fbfb0f68dbbc4949b69fdf343bd2c372b7ef392b79 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -604,9 +604,54 @@ export interface paths {
          * How the hub is doing
          * @description Status with reasons, every loop, the store, links, viewers, and how each node's frames fare.
          *
-         *     The answer is 200 as long as the hub can answer at all; look at ``status``.
+         *     The answer is 200 as long as the hub can answer at all; look at ``status``. Who sees no names sees nothing but
+         *     that, and errors of the hub's own parts are for admins.
          */
         get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/login/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Log in with single sign-on
+         * @description For browsers: leads to the provider, which sends them back to the callback.
+         *
+         *     If the provider is down, back to the login form, which says so.
+         */
+        get: operations["startRedirectLogin"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/login/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Come back from single sign-on
+         * @description For browsers that come back from the provider: logs in and leads to the page.
+         *
+         *     If that does not work, to the login form, which says why.
+         */
+        get: operations["finishRedirectLogin"];
         put?: never;
         post?: never;
         delete?: never;
@@ -785,8 +830,9 @@ export interface paths {
         };
         /**
          * Live changes
-         * @description Everything once, then what changed, tick by tick.
+         * @description Everything that the viewer may see once, then what changed, tick by tick.
          *
+         *     It ends when the session or token does, or the account is changed: then connect again.
          *     A viewer too slow for every change gets a new snapshot instead. With ``Accept-Encoding: gzip`` the
          *     stream is compressed. 503: too many viewers.
          */
@@ -1784,6 +1830,18 @@ export interface components {
             viewers: components["schemas"]["ViewerHealth"];
         };
         /**
+         * HealthSummary
+         * @description What everyone may know of the hub: monitors, and nodes that ask whether this is a hub and what time it is.
+         */
+        HealthSummary: {
+            /** @enum {unknown} */
+            status: "degraded" | "ok";
+            /** @description Hub time, UTC epoch seconds. */
+            time: number;
+            uptime_seconds: number;
+            version: string;
+        };
+        /**
          * HostColumns
          * @description Nodes whose contact or host numbers changed, by node row.
          */
@@ -2080,6 +2138,18 @@ export interface components {
              * @enum {unknown}
              */
             way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
+        };
+        /**
+         * OwnCommands
+         * @description All processes of the viewer itself, with full command lines: position i of every list belongs to one process.
+         *
+         *         A process is known by its node, pid and start.
+         */
+        OwnCommands: {
+            command: (string | null)[];
+            node_id: string[];
+            pid: number[];
+            started_at: (number | null)[];
         };
         /**
          * PasswordChange
@@ -3695,7 +3765,86 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Health"];
+                    "application/json": components["schemas"]["Health"] | components["schemas"]["HealthSummary"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    startRedirectLogin: {
+        parameters: {
+            query?: {
+                /** @description Where to go afterwards: a path on this host. */
+                return?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Object moved temporarily -- see URI list */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": null;
+                };
+            };
+            /** @description This hub has none. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    finishRedirectLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Object moved temporarily -- see URI list */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": null;
+                };
+            };
+            /** @description This hub has none. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Not a success; the body says why. */
@@ -4015,7 +4164,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events: first `snapshot`, then a `change` per tick, each a FleetChange. */
+            /** @description Server-sent events: first `snapshot`, then a `change` per tick, each a FleetChange. To who is logged in also `own`, an OwnCommands, after the snapshot and whenever it is another. */
             200: {
                 headers: {
                     [name: string]: unknown;

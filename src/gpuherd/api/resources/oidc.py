@@ -1,0 +1,181 @@
+"""/api/v1/login/oidc: off to the provider, and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import re
+from typing import Annotated, Any
+
+from litestar import Request, Response, get
+from litestar.datastructures import Cookie
+from litestar.openapi import ResponseSpec
+from litestar.params import QueryParameter
+
+from gpuherd.api.access import Access, needs, viewer_of
+from gpuherd.api.errors import ErrorBody, HttpError
+from gpuherd.api.sender import Sender, sender_of
+from gpuherd.api.services import Services
+from gpuherd.auth.ways import RedirectWay
+from gpuherd.model.errors import Failed, Refused
+
+__all__ = ["handlers", "local_target"]
+
+log = logging.getLogger(__name__)
+
+START_PATH = "/login/oidc"
+CALLBACK_PATH = "/login/oidc/callback"
+HANDSHAKE_SECONDS = 900
+MAX_TARGET_LENGTH = 1000
+# The page, seen from either address. Relative, so that it holds below every base path and behind every proxy.
+PAGE_FROM_START = "../../../"
+PAGE_FROM_CALLBACK = "../../../../"
+_TOLD = frozenset(
+    "account_disabled group_needed insecure last_admin login_denied login_expired login_failed name_taken".split()  # noqa: SIM905
+)
+_TARGET = re.compile(r"(\?|/(?![/\\]))[!-\[\]-~]*")
+
+
+def local_target(text: str) -> str:
+    """Give where to go after the login: a path on this host or a query of the page; the page for anything else.
+
+    Browsers read ``//x`` and ``/\\x`` as another host, and drop tabs and line ends before they look.
+    """
+    return text if len(text) <= MAX_TARGET_LENGTH and _TARGET.fullmatch(text) else "?"
+
+
+def _cookie(sender: Sender, content: str) -> Cookie:
+    return Cookie(
+        key="__Host-gpuherd-login" if sender.is_https else "gpuherd-login",
+        value=content,
+        max_age=HANDSHAKE_SECONDS if content else 0,
+        path="/",
+        secure=sender.is_https,
+        httponly=True,
+        # Not "strict": the way back from the provider begins on the provider's page.
+        samesite="lax",
+    )
+
+
+def _kept(request: Request[Any, Any, Any], sender: Sender) -> tuple[str, str]:
+    """Give the handshake of this browser and where it wants to go; nothing if it has none."""
+    content = request.cookies.get(_cookie(sender, "").key, "")
+    handshake, _, encoded = content.partition(".")
+    try:
+        target = base64.urlsafe_b64decode(encoded.encode()).decode("ascii")
+    except (binascii.Error, ValueError):
+        target = ""
+    return handshake, local_target(target)
+
+
+def _redirect(location: str, cookie: Cookie, *, session_cookie: str | None = None) -> Response[None]:
+    headers = {"Location": location}
+    if session_cookie is not None:
+        headers["Set-Cookie"] = session_cookie
+    return Response(None, status_code=302, headers=headers, cookies=[cookie])
+
+
+def _trouble(error: Exception, page: str, sender: Sender) -> Response[None]:
+    """Send the browser to the login form, with a code that the page has words for; the log has the rest."""
+    code = "provider_down" if isinstance(error, Failed) else "login_failed"
+    if isinstance(error, Refused) and error.code in _TOLD:
+        code = error.code
+    if isinstance(error, HttpError) and error.detail.code in _TOLD:
+        code = error.detail.code
+    log.warning("login by single sign-on: %s", error)
+    return _redirect(f"{page}?login&problem={code}", _cookie(sender, ""))
+
+
+def _way(services: Services) -> RedirectWay:
+    way = services.reception.ways.redirect
+    if way is None:
+        raise HttpError(404, "not_found", "this hub has no single sign-on; log in with name and password")
+    return way
+
+
+def _redirect_url(request: Request[Any, Any, Any], way: RedirectWay, sender: Sender, mount: str) -> str:
+    """Give the address that the provider sends the browser back to.
+
+    Unless configured it is made from the Host header, which has been checked (``guard.py``).
+    """
+    if way.redirect_url is not None:
+        return way.redirect_url
+    scheme = "https" if sender.is_https else "http"
+    return f"{scheme}://{request.headers.get('host', '')}{mount}/api/v1{CALLBACK_PATH}"
+
+
+def handlers(services: Services) -> list[Any]:
+    """Make the handlers of this resource."""
+
+    @get(
+        START_PATH,
+        operation_id="startRedirectLogin",
+        opt=needs(Access.OPEN),
+        summary="Log in with single sign-on",
+        status_code=302,
+        responses={
+            404: ResponseSpec(ErrorBody, description="This hub has none.", generate_examples=False),
+        },
+    )
+    async def start(
+        request: Request[Any, Any, Any],
+        target: Annotated[
+            str,
+            QueryParameter(
+                name="return", max_length=4096, description="Where to go afterwards: a path on this host."
+            ),
+        ] = "",
+    ) -> Response[None]:
+        """For browsers: leads to the provider, which sends them back to the callback.
+
+        If the provider is down, back to the login form, which says so.
+        """
+        way, sender = _way(services), sender_of(request)
+        try:
+            services.reception.check_secrecy(sender)
+            started = await way.start(_redirect_url(request, way, sender, services.mount))
+        except (Failed, Refused, HttpError) as error:
+            return _trouble(error, PAGE_FROM_START, sender)
+        encoded = base64.urlsafe_b64encode(local_target(target).encode()).decode()
+        return _redirect(started.url, _cookie(sender, f"{started.handshake}.{encoded}"))
+
+    @get(
+        CALLBACK_PATH,
+        operation_id="finishRedirectLogin",
+        opt=needs(Access.OPEN),
+        summary="Come back from single sign-on",
+        status_code=302,
+        responses={
+            404: ResponseSpec(ErrorBody, description="This hub has none.", generate_examples=False),
+        },
+    )
+    async def finish(request: Request[Any, Any, Any]) -> Response[None]:
+        """For browsers that come back from the provider: logs in and leads to the page.
+
+        If that does not work, to the login form, which says why.
+        """
+        way, sender = _way(services), sender_of(request)
+        handshake, target = _kept(request, sender)
+        pairs = list(request.query_params.multi_items())
+        answer = {name: str(value) for name, value in pairs}
+        try:
+            if len(answer) < len(pairs):
+                raise Refused("login_failed", "the answer of the provider holds something twice")  # noqa: TRY301
+            vouched = await way.finish(
+                answer,
+                handshake=handshake,
+                redirect_url=_redirect_url(request, way, sender, services.mount),
+            )
+            entered = await services.reception.enter(
+                vouched,
+                sender=sender,
+                agent=request.headers.get("user-agent", ""),
+                before=viewer_of(request),
+            )
+        except (Failed, Refused, HttpError) as error:
+            return _trouble(error, PAGE_FROM_CALLBACK, sender)
+        location = f"{PAGE_FROM_CALLBACK}{target}" if target.startswith("?") else target
+        return _redirect(location, _cookie(sender, ""), session_cookie=entered.cookie(sender))
+
+    return [start, finish]
