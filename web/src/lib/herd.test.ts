@@ -43,7 +43,15 @@ describe("Herd", () => {
   it("shows the bookings of a device until it has others or none, or the row is another device's", () => {
     const herd = new Herd();
     const booking = (id: number) =>
-      ({ id, holder: "Ada", title: null, starts_at: 0, ends_at: 9, phase: "current", use: "unused" }) as const;
+      ({
+        id,
+        holder: "Ada",
+        title: null,
+        starts_at: 0,
+        ends_at: 9,
+        phase: "current",
+        use: "unused",
+      }) as const;
     herd.apply(
       change({
         nodes: [node(0, { devices: [gpu(0), gpu(1, 1)] })],
@@ -61,6 +69,49 @@ describe("Herd", () => {
     expect(before.deviceBookings(1)).toHaveLength(1);
     herd.apply(change({ tick: 3, after_tick: 2, removed: [0], nodes: [node(1, { devices: [gpu(0)] })] }));
     expect(herd.deviceBookings(0)).toEqual([]);
+  });
+
+  it("puts the viewer's own command lines where they belong, until others are told", () => {
+    const herd = new Herd();
+    const processes = [
+      { pid: 1, user: "ada", command: "python", started_at: 5 },
+      { pid: 2, user: "bob", command: "python", started_at: 6 },
+    ];
+    const uses = [
+      { process: 0, device: 0 },
+      { process: 1, device: 0 },
+    ];
+    const inventory = node(0, { devices: [gpu(0)], processes, uses });
+    const shown = (): (string | null | undefined)[] =>
+      herd.nodes.flatMap((n) => n.devices.flatMap((d) => d.uses.map((use) => use.process.command)));
+    herd.apply(change({ nodes: [inventory, node(1)] }));
+    const other = herd.nodes[1];
+    herd.applyOwn({
+      node_id: ["id0", "id0", "gone"],
+      pid: [1, 2, 1],
+      started_at: [5, 7, null],
+      command: ["python mine.py", "python that ended.py", "x"],
+    });
+    expect(shown()).toEqual(["python mine.py", "python"]);
+    expect(herd.nodes[0]?.devices[0]?.uses.map((use) => use.isOwn)).toEqual([true, false]);
+    expect(herd.nodes[1]).toBe(other);
+    herd.apply(change({ tick: 2, after_tick: 1, nodes: [inventory] }));
+    expect(shown()).toEqual(["python mine.py", "python"]);
+    herd.applyOwn({ node_id: [], pid: [], started_at: [], command: [] });
+    expect(shown()).toEqual(["python", "python"]);
+  });
+
+  it("shows nobody's own command lines after a snapshot, which may be for someone else", () => {
+    const herd = new Herd();
+    const mine = node(0, {
+      devices: [gpu(0)],
+      processes: [{ pid: 1, command: "python" }],
+      uses: [{ process: 0, device: 0 }],
+    });
+    herd.apply(change({ nodes: [mine] }));
+    herd.applyOwn({ node_id: ["id0"], pid: [1], started_at: [null], command: ["python mine.py"] });
+    herd.apply(change({ tick: 9, nodes: [mine] }));
+    expect(herd.nodes[0]?.devices[0]?.uses[0]?.process.command).toBe("python");
   });
 
   it("keeps unknown apart from zero", () => {
@@ -124,7 +175,9 @@ describe("Herd", () => {
       }),
     );
     expect(herd.device("power_watts", 0)).toBe(50);
-    expect(herd.nodes[0]?.devices[0]?.uses).toEqual([{ position: 0, kind: "compute", process }]);
+    expect(herd.nodes[0]?.devices[0]?.uses).toEqual([
+      { position: 0, kind: "compute", process, isOwn: false },
+    ]);
     expect(herd.use("gpu_memory_bytes", 0, 0)).toBe(1024);
   });
 

@@ -1,9 +1,9 @@
 /** The herd as the stream tells it: a snapshot and then changes, applied in place. */
 import { type Known, NumberColumns } from "./columns";
 import { compareNames } from "./names";
-import { NodeEntry } from "./node";
+import { NodeEntry, type OwnProcesses } from "./node";
 import type { HerdChange } from "./messages";
-import type { DeviceBookingView, DeviceState, FleetNotice, NodeState, Totals } from "./types";
+import type { DeviceBookingView, DeviceState, FleetNotice, NodeState, OwnCommands, Totals } from "./types";
 
 const DEVICE_NUMBERS = [
   "since",
@@ -53,6 +53,7 @@ export class Herd {
   bookingVersion = 0;
 
   readonly #nodes = new Map<number, NodeEntry>();
+  #own: ReadonlyMap<string, OwnProcesses> = new Map();
   #devices = new NumberColumns(DEVICE_NUMBERS);
   #deviceStates: DeviceState[] = [];
   #deviceReasons: string[] = [];
@@ -116,6 +117,7 @@ export class Herd {
     copy.stateVersion = this.stateVersion;
     copy.bookingVersion = this.bookingVersion;
     for (const [row, node] of this.#nodes) copy.#nodes.set(row, node);
+    copy.#own = this.#own;
     for (const [row, numbers] of this.#uses) copy.#uses.set(row, numbers.copy());
     copy.#devices = this.#devices.copy();
     copy.#hosts = this.#hosts.copy();
@@ -150,7 +152,24 @@ export class Herd {
     return true;
   }
 
+  /** Take what is told to this viewer alone: all of its processes, instead of those told before. */
+  applyOwn({ node_id, pid, started_at, command }: OwnCommands): void {
+    const own = new Map<string, Map<number, { startedAt: number | null; command: string | null }>>();
+    node_id.forEach((id, i) => {
+      const processes = own.get(id) ?? new Map();
+      processes.set(pid[i] as number, { startedAt: started_at[i] ?? null, command: command[i] ?? null });
+      own.set(id, processes);
+    });
+    const before = this.#own;
+    this.#own = own;
+    for (const [row, node] of this.#nodes)
+      if (before.has(node.id) || own.has(node.id)) this.#nodes.set(row, node.withOwn(own.get(node.id)));
+    this.stateVersion += 1;
+    this.#sortNodes();
+  }
+
   #forgetAll(): void {
+    this.#own = new Map(); // perhaps someone else's by now; the hub tells it again after a snapshot
     this.#nodes.clear();
     this.#uses.clear();
     this.#devices = new NumberColumns(DEVICE_NUMBERS);
@@ -171,14 +190,17 @@ export class Herd {
       const known = new Map(before?.devices.map((device) => [device.row, device.facts.uuid]));
       for (const { row, facts } of inventory.devices)
         if (known.get(row) !== facts.uuid) this.#forgetDevice(row);
-      this.#nodes.set(inventory.row, new NodeEntry(inventory));
+      this.#nodes.set(inventory.row, new NodeEntry(inventory, this.#own.get(inventory.id)));
       // Positions may mean other processes now; the numbers that belong to them come with this message.
       this.#uses.set(inventory.row, new NumberColumns(USE_NUMBERS));
     }
-    if (after_tick === null || nodes.length > 0 || removed.length > 0)
-      this.nodes = [...this.#nodes.values()].sort(
-        (a, b) => a.place - b.place || compareNames(a.name, b.name) || (a.id < b.id ? -1 : 1),
-      );
+    if (after_tick === null || nodes.length > 0 || removed.length > 0) this.#sortNodes();
+  }
+
+  #sortNodes(): void {
+    this.nodes = [...this.#nodes.values()].sort(
+      (a, b) => a.place - b.place || compareNames(a.name, b.name) || (a.id < b.id ? -1 : 1),
+    );
   }
 
   #forgetNode(row: number): void {

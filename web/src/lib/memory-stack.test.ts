@@ -6,6 +6,7 @@ const use = (position: number, user?: string): UseEntry => ({
   position,
   kind: "compute",
   process: user === undefined ? { pid: position } : { pid: position, user },
+  isOwn: false,
 });
 
 describe("memorySegments", () => {

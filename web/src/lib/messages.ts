@@ -3,7 +3,7 @@
  * are handed over instead of copied; unknown is NaN in them. The inventory, which seldom changes, travels as text: to
  * parse it takes the page less than to copy what was parsed elsewhere.
  */
-import type { FleetChange, NodeInventory } from "./types";
+import type { FleetChange, NodeInventory, OwnCommands } from "./types";
 
 type Table = "devices" | "device_details" | "device_states" | "hosts" | "host_states" | "uses";
 type Columns<Lists> = {
@@ -67,6 +67,7 @@ export type Order =
 /** From the worker. `at` is a time of the monotonic clock that all threads share, in milliseconds. */
 export type News =
   | { readonly kind: "change"; readonly id: number; readonly at: number; readonly change: PackedChange }
+  | { readonly kind: "own"; readonly id: number; readonly own: OwnCommands }
   | { readonly kind: "closed" | "refused" | "unreadable"; readonly id: number };
 
 /** The same in every thread of the page, unlike `performance.now()` alone. */

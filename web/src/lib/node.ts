@@ -7,7 +7,15 @@ export interface UseEntry {
   readonly position: number;
   readonly kind: NonNullable<ProcessUse["kind"]>;
   readonly process: Process;
+  /** Whether the hub says that it is the viewer's. */
+  readonly isOwn: boolean;
 }
+
+/** The viewer's own processes on one node by pid, with full command lines. */
+export type OwnProcesses = ReadonlyMap<
+  number,
+  { readonly startedAt: number | null; readonly command: string | null }
+>;
 
 export interface DeviceEntry {
   readonly row: number;
@@ -35,14 +43,21 @@ export class NodeEntry {
   /** Nodes are sorted by this, then by name. */
   readonly place: number;
 
-  constructor(inventory: NodeInventory) {
+  readonly #inventory: NodeInventory;
+
+  constructor(inventory: NodeInventory, own?: OwnProcesses) {
+    this.#inventory = inventory;
     const { row, id, name, host, devices, processes, uses, problems, notes, way, place } = inventory;
     const uuids = new Set(devices.map((device) => device.facts.uuid));
     const indexes = new Map(devices.map((device) => [device.facts.uuid, device.facts.index]));
     const usesByDevice: UseEntry[][] = devices.map(() => []);
     uses.forEach((use, position) => {
-      const process = processes[use.process];
-      if (process) usesByDevice[use.device]?.push({ position, kind: use.kind ?? "compute", process });
+      const told = processes[use.process];
+      if (!told) return;
+      const ours = own?.get(told.pid);
+      const isOwn = ours !== undefined && ours.startedAt === (told.started_at ?? null);
+      const process = isOwn ? { ...told, command: ours.command } : told;
+      usesByDevice[use.device]?.push({ position, kind: use.kind ?? "compute", process, isOwn });
     });
     this.row = row;
     this.id = id;
@@ -62,6 +77,11 @@ export class NodeEntry {
     this.notes = notes;
     this.way = way;
     this.place = place;
+  }
+
+  /** The same node with other own processes. */
+  withOwn(own: OwnProcesses | undefined): NodeEntry {
+    return new NodeEntry(this.#inventory, own);
   }
 
   /** What the node carries, such as "8 × H100", most of them first. */

@@ -3,6 +3,7 @@ import { change } from "./changes.fixture";
 import { type HerdChange, type News, type Order, pack, sharedNow } from "./messages";
 import { StreamLink } from "./stream-link";
 import type { Listener } from "./stream";
+import type { OwnCommands } from "./types";
 
 /** Stands in for the worker: keeps what it was told and says what the test says. */
 class ScriptedReader {
@@ -26,6 +27,11 @@ class ScriptedReader {
     });
   }
 
+  sayOwn(id: number, pid: number): void {
+    const own = { node_id: ["a"], pid: [pid], started_at: [null], command: ["x"] };
+    this.#hear({ data: { kind: "own", id, own } });
+  }
+
   tell(kind: "closed" | "refused" | "unreadable", id: number): void {
     this.#hear({ data: { kind, id } });
   }
@@ -46,6 +52,7 @@ class Heard implements Listener {
     this.all.push(tick);
     this.waited = waitedSeconds;
   };
+  own = ({ pid }: OwnCommands): void => void this.all.push(`own ${pid.join()}`);
   closed = (): void => void this.all.push("closed");
   refused = (): void => void this.all.push("refused");
   unreadable = (): void => void this.all.push("unreadable");
@@ -75,8 +82,9 @@ describe("StreamLink", () => {
     expect(heard.all).toEqual([]);
     vi.runAllTimers();
     expect(heard.all).toEqual([1, 2]);
+    reader.sayOwn(1, 7);
     reader.say(1, 3, sharedNow() - 1500);
-    expect(heard.all).toEqual([1, 2, 3]);
+    expect(heard.all).toEqual([1, 2, "own 7", 3]);
     expect(heard.waited).toBeGreaterThanOrEqual(1.5);
     expect(reader.orders.filter(({ kind }) => kind === "open")).toHaveLength(1);
     expect(reader.orders.filter(({ kind }) => kind === "taken")).toHaveLength(3);

@@ -80,6 +80,10 @@ export class StreamLink {
       const news = this.#waiting.shift();
       const listener = this.#listener;
       if (!news || !listener) return;
+      if (news.kind === "own") {
+        listener.own(news.own);
+        continue;
+      }
       if (news.kind !== "change") {
         listener[news.kind]();
         continue;

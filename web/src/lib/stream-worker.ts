@@ -4,6 +4,7 @@
  */
 import { compareNames } from "./names";
 import { type News, type Order, pack, sharedNow } from "./messages";
+import type { OwnCommands } from "./types";
 
 /** A page so busy that this many messages wait for it gets a new snapshot instead of all of them. */
 const MOST_WAITING = 5;
@@ -46,6 +47,16 @@ function take(event: MessageEvent): void {
   }
 }
 
+/** What is told to this viewer alone. Small, and seldom: it does not count as waiting. */
+function takeOwn(event: MessageEvent): void {
+  if (!current || event.target !== current.source) return;
+  try {
+    tell({ kind: "own", id: current.id, own: JSON.parse(String(event.data)) as OwnCommands });
+  } catch {
+    end("unreadable");
+  }
+}
+
 addEventListener("message", ({ data: order }: MessageEvent<Order>) => {
   if (order.kind === "open") {
     current?.source.close();
@@ -53,6 +64,7 @@ addEventListener("message", ({ data: order }: MessageEvent<Order>) => {
     current = { id: order.id, source, waiting: 0 };
     source.addEventListener("snapshot", take);
     source.addEventListener("change", take);
+    source.addEventListener("own", takeOwn);
     source.onerror = () => {
       // The browser would try again after a loss, but not after an answer that is no stream.
       if (current?.source === source) end(source.readyState === EventSource.CLOSED ? "refused" : "closed");

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { change, node } from "./changes.fixture";
 import type { HerdChange } from "./messages";
 import { HerdStream, type Listener } from "./stream";
-import type { FleetChange } from "./types";
+import type { FleetChange, OwnCommands } from "./types";
 
 /** A world with its own time, in which nothing happens by itself. */
 class World {
@@ -204,6 +204,7 @@ describe("HerdStream", () => {
 
   it.each<[string, (listener: Listener) => void]>([
     ["something that is no message", (listener) => listener.unreadable()],
+    ["half of what is its own", (listener) => listener.own({} as OwnCommands)],
     ["half a message", (listener) => listener.message({ tick: 2, after_tick: null } as HerdChange, 0)],
   ])("is not live after %s", (_, send) => {
     live();

@@ -2,6 +2,7 @@
 import { type Clocks, HubClock } from "./clock";
 import { Herd } from "./herd";
 import type { HerdChange } from "./messages";
+import type { OwnCommands } from "./types";
 
 /** An open stream. */
 export interface Source {
@@ -11,6 +12,8 @@ export interface Source {
 export interface Listener {
   /** `waitedSeconds`: how long ago it arrived. */
   message: (change: HerdChange, waitedSeconds: number) => void;
+  /** What is told to this viewer alone: its own processes. */
+  own: (own: OwnCommands) => void;
   /** The stream ended or could not be opened. */
   closed: () => void;
   /** The hub answered, and not with a stream: to whoever has to log in first, or when too many look already. */
@@ -138,6 +141,7 @@ export class HerdStream {
     const isCurrent = (): boolean => source === this.#source;
     const source = open({
       message: (change, waitedSeconds) => isCurrent() && this.#receive(change, waitedSeconds),
+      own: (own) => isCurrent() && this.#receiveOwn(own),
       closed: () => isCurrent() && this.#drop("closed"),
       refused: () => isCurrent() && this.#drop("refused"),
       unreadable: () => isCurrent() && this.#drop("unreadable"),
@@ -187,6 +191,16 @@ export class HerdStream {
     this.#lastWall = clocks.wall();
     this.#judge();
     onUpdate();
+  }
+
+  #receiveOwn(own: OwnCommands): void {
+    try {
+      this.herd.applyOwn(own);
+    } catch {
+      this.#drop("unreadable");
+      return;
+    }
+    this.#options.onUpdate();
   }
 
   #watch(): void {

@@ -7,6 +7,7 @@ export type FleetChange = Schemas["FleetChange"];
 export type NodeInventory = Schemas["NodeInventory"];
 export type DeviceInventory = Schemas["DeviceInventory"];
 export type DeviceBookingView = Schemas["DeviceBookingView"];
+export type OwnCommands = Schemas["OwnCommands"];
 export type HostFacts = Schemas["HostFacts"];
 export type Process = Schemas["Process"];
 export type ProcessUse = Schemas["ProcessUse"];
