@@ -4,7 +4,7 @@ const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdgA?\//, "Edge"],
   [/\bOPR\//, "Opera"],
   [/\b(Firefox|FxiOS)\//, "Firefox"],
-  [/\b(Chrome|Chromium|CriOS)\//, "Chrome"],
+  [/(Chrome|Chromium|CriOS)\//, "Chrome"],
   [/\bSafari\//, "Safari"],
   [/\bgpuherd\b/, "gpuherd"],
   [/\bcurl\//, "curl"],

@@ -199,7 +199,7 @@ export const words = {
     until: "To",
     auditNothing: "Nothing of the kind has happened.",
     older: "Show older ones",
-    auditColumns: { when: "When", who: "Who", action: "What", subject: "To what", peer: "From where" },
+    auditColumns: { when: "When", who: "Who", action: "What", subject: "To whom or what", peer: "From" },
     pending: (count: number): string =>
       `${plural(count, "booking waits", "bookings wait")} for an admin's word.`,
     pendingLink: "Look at them",
