@@ -290,7 +290,7 @@ class AccountRecords:
     ) -> Account:
         """Change what is given. ``Refused`` ``unknown_account``, ``last_admin`` or ``linux_name_taken``.
 
-        What changes nothing leaves no trace.
+        What changes nothing leaves no trace. A new role ends all tokens: they were made for what the old one allowed.
         """
         values: dict[str, Any] = {
             column: value
@@ -315,7 +315,10 @@ class AccountRecords:
             after = _known(connection, account_id)
             if after != before:
                 count_change(connection, people_revision)
-                action = "account.role" if after.role != before.role else "account.change"
+                action = "account.change"
+                if after.role != before.role:
+                    action = "account.role"
+                    connection.execute(delete(api_tokens).where(api_tokens.c.account_id == account_id))
                 write_audit(connection, [Deed(action, account_id, _difference(before, after), by, now)])
             return after
 

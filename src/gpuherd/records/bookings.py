@@ -80,7 +80,8 @@ def _check_draft(draft: BookingDraft) -> None:
 def _apart(drafts: Sequence[BookingDraft]) -> None:
     """Refuse drafts that stand in each other's way."""
     until: dict[DeviceRef, int] = {}
-    for draft in sorted(drafts, key=lambda draft: draft.starts_at):
+    holding = [draft for draft in drafts if draft.state in HOLDING]
+    for draft in sorted(holding, key=lambda draft: draft.starts_at):
         if clashing := [device for device in draft.devices if until.get(device, 0) > draft.starts_at]:
             raise Conflict((), tuple(sorted(set(clashing))))
         until.update(dict.fromkeys(draft.devices, draft.ends_at))

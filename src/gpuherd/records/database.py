@@ -114,7 +114,7 @@ def revision_in(connection: Connection) -> str | None:
     ``Misconfigured`` if they are from a newer version.
     """
     at = MigrationContext.configure(connection).get_current_revision()
-    if at is not None and at not in {
+    if at not in {None, NEWEST} and at not in {
         script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()
     }:
         raise Misconfigured(
