@@ -49,7 +49,7 @@ def read_keys(answer: Mapping[str, Any]) -> KeySet:
             continue
         try:
             keys.append(JWKRegistry.import_key(entry))
-        except (JoseError, ValueError, TypeError):
+        except (JoseError, ValueError, TypeError, LookupError):
             continue
     return KeySet(keys)
 
