@@ -279,7 +279,6 @@ export const strings = {
     holderTitle: (user: string, when: string): string => `Idle GPUs of ${user}, the first since ${when}`,
     unknownNext: "Unknown",
     unknownNextWhy: "No running booking or job limit says when, so nothing can be promised.",
-    nextIn: (time: string): string => `in ${time}`,
     nextWhy: (node: string, holder: string, at: string): string =>
       `${node}: booking of ${holder} ends${at && ` at ${at}`}`,
 
