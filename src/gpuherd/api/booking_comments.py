@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -63,9 +63,9 @@ class KnownBookings(Protocol):
         """Give the devices as they are now."""
 
 
-def find_owner(name: str, accounts: Iterable[Account], aliases: Mapping[str, str]) -> Owner:
+def find_owner(name: str, accounts: Iterable[Account], user_of: Callable[[str], str]) -> Owner:
     """Find the person whom a name in the file means: an account by its name or its user on the nodes, if it has one."""
-    user = aliases.get(name, name)
+    user = user_of(name)
     wanted = user.casefold()
     for account in accounts:
         if wanted == account.name.casefold() or wanted in {one.casefold() for one in account.linux_names}:
@@ -111,12 +111,8 @@ class CommentsWatch:
         sync: CommentsSync,
         calls: RecordCalls,
         clock: Clock,
-        changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """``follows``: look at the file again and again, and end what is gone from it; otherwise it is read once.
-
-        ``changed`` is called when bookings were made, changed or ended.
-        """
+        """``follows``: look at the file again and again, and end what is gone from it; otherwise it is read once."""
         self.name = f"take over {file.name}"
         self.look_every_seconds = LOOK_SECONDS
         self._file = file
@@ -126,7 +122,6 @@ class CommentsWatch:
         self._sync = sync
         self._calls = calls
         self._clock = clock
-        self._changed = changed
         self._reading = Reading(str(file))
         self._state_file = state_dir / STATE_NAME
         self._taken: dict[str, Taken] | None = None
@@ -175,7 +170,6 @@ class CommentsWatch:
             if outcome.made or outcome.changed or outcome.ended:
                 counts = len(outcome.made), len(outcome.changed), len(outcome.ended)
                 log.info("%s: %d bookings made, %d changed, %d ended", self._file, *counts)
-                self._changed()
         self._tell((*comments.complaints, *unplaced, *refused))
         if not unplaced and not refused:
             self._again_at = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeVar
 
@@ -131,8 +132,14 @@ class BookingDesk:
             if len(found) > MAX_TIMELINE_BOOKINGS:
                 message = f"{len(found)} bookings are too many for one answer; ask for a shorter span"
                 raise Unfit("too_long", message, path="until")
-        return self._face(viewer).timeline(
-            found.values(), since=since, until=until, nodes=nodes, is_current=is_current
+        # Thousands of bars take some tens of milliseconds, which the loop can spend on others in between.
+        return await asyncio.to_thread(
+            self._face(viewer).timeline,
+            list(found.values()),
+            since=since,
+            until=until,
+            nodes=nodes,
+            is_current=is_current,
         )
 
     async def slots(
@@ -152,7 +159,7 @@ class BookingDesk:
             )
 
         with telling_refusals(herd):
-            found = await self._calls.run(find)
+            found = await asyncio.to_thread(find)  # not where the records are asked: they may be frozen
         return [
             FreeSlot(
                 starts_at=slot.starts_at,
@@ -255,6 +262,10 @@ class BookingDesk:
         users = self.memory.users_of(booking)
         person = next(iter(users)) if len(users) == 1 else booking.owner_name
         return self._live.face("public").user(person) or "someone"
+
+    def herd(self) -> Herd:
+        """Give the devices that can be booked, as of the last tick."""
+        return self._herd_now()
 
     def _herd_now(self) -> Herd:
         """Give the herd as of the last tick; made once a tick, however many ask."""

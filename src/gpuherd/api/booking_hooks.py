@@ -42,20 +42,17 @@ class BookingHooks:
         settings: Sequence[HookSettings],
         known: KnownBookings,
         *,
-        folder: Path,
         state_dir: Path,
         hub_url: Callable[[], str],
         clock: Clock,
     ) -> None:
-        """Build every hook; files are looked for from ``folder``. ``Misconfigured`` if something is missing."""
+        """Build every hook; ``Misconfigured`` if a file or program is missing."""
         self._known = known
         self._hub_url = hub_url
         self._clock = clock
         self._ledger = HookLedger(state_dir / LEDGER_NAME)
         self._ledger.keep_only({hook_key(one) for one in settings})
-        self._lines = [
-            HookLine(make_hook(one, folder=folder), one, self._ledger, wall=clock.wall) for one in settings
-        ]
+        self._lines = [HookLine(make_hook(one), one, self._ledger, wall=clock.wall) for one in settings]
         self._violations = Violations()
         self._is_written = False
 

@@ -354,8 +354,15 @@ class Hub:
 
     async def _tick(self) -> None:
         self._views.renew()
-        if self._roster is not None:
-            self.fleet.set_notices((*self._outfit.notices(), *self._roster.notices(), *self._watch_notices()))
+        if self._roster is not None and self._attendants is not None:
+            self.fleet.set_notices(
+                (
+                    *self._outfit.notices(),
+                    *self._roster.notices(),
+                    *self._watch_notices(),
+                    *self._attendants.notices(),
+                )
+            )
         self.fleet.tick()
         self.stream.drop(self._is_someone_else_now)
         self.stream.publish()

@@ -12,6 +12,7 @@ import msgspec
 from litestar import Litestar
 from msgspec import Struct
 
+from gpuherd.api.calendars import CreatedFeed, FeedRequest
 from gpuherd.api.errors import ErrorBody, ErrorDetail
 from gpuherd.api.health import Health, HealthSummary
 from gpuherd.api.people_views import (
@@ -65,6 +66,8 @@ _ROOTS: tuple[type[Struct], ...] = (
     KeptToken,
     TokenRequest,
     CreatedToken,
+    CreatedFeed,
+    FeedRequest,
     AccountRequest,
     AccountChange,
     CreatedAccount,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Protocol
 
@@ -35,9 +34,9 @@ class Hook(Protocol):
         """Tell one event, within a deadline of its own; ``Failed`` says why that did not work."""
 
 
-def make_hook(settings: HookSettings, *, folder: Path) -> Hook:
+def make_hook(settings: HookSettings) -> Hook:
     """Build what the settings describe; ``Misconfigured`` if a file or program is missing."""
-    return CommandHook(settings) if settings.command else WebHook(settings, folder=folder)
+    return CommandHook(settings) if settings.command else WebHook(settings)
 
 
 def hook_key(settings: HookSettings) -> str:

@@ -50,8 +50,8 @@ class CalendarFeed(Struct, frozen=True, kw_only=True):
     """Tells this hub's events from another's; never changes."""
     device_name: Callable[[DeviceRef], str]
     """Gives what people call a device."""
-    shows_holder: bool
-    """Whether events of several people are in it, so that each must say whose it is."""
+    owner_id: str | None = None
+    """Whose calendar it is, if it is someone's: events of others then say whose they are, and all if it is nobody's."""
 
 
 def is_shown(booking: Booking, now: float) -> bool:
@@ -122,7 +122,7 @@ def _summary(booking: Booking, feed: CalendarFeed) -> str:
     title = clean(booking.title, TITLE_LENGTH)
     if not title:
         title = _places(booking, feed, limit=2)
-    if feed.shows_holder:
+    if feed.owner_id is None or booking.owner_id != feed.owner_id:
         title = f"{clean(booking.owner_name, TITLE_LENGTH)}: {title}"
     return clip(f"{title} (waits for approval)" if booking.state == "pending" else title, 2 * TITLE_LENGTH)
 

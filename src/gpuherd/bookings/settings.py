@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from gpuherd.bookings.comments_settings import CommentsSettings
+from gpuherd.bookings.hook_settings import HookSettings
 from gpuherd.bookings.refusals import Unfit
 from gpuherd.bookings.times import read_zone
 from gpuherd.model.errors import Misconfigured
@@ -76,6 +79,18 @@ class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         tuple[BookingRule, ...],
         Meta(description="Other limits for some groups or roles: `[[bookings.rules]]` tables, see below."),
     ] = ()
+    hooks: Annotated[
+        tuple[HookSettings, ...],
+        Meta(
+            description="Who is told when bookings start, end or are broken: `[[bookings.hooks]]` tables, see below."
+        ),
+    ] = ()
+    comments: Annotated[
+        CommentsSettings | None,
+        Meta(
+            description="The comments.json of an older page, read or written: a `[bookings.comments]` table, see below."
+        ),
+    ] = None
 
     def check(self) -> None:
         """Raise ``Misconfigured`` for what cannot be meant."""
@@ -88,3 +103,14 @@ class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise Misconfigured(
                     f"bookings.rules[{number}]: fits everyone; name groups or roles, or set the limits in [bookings]"
                 )
+        for number, hook in enumerate(self.hooks):
+            _check(hook.check, f"bookings.hooks[{number}]")
+        if self.comments is not None:
+            _check(self.comments.check, "bookings.comments")
+
+
+def _check(check: Callable[[], None], place: str) -> None:
+    try:
+        check()
+    except Misconfigured as error:
+        raise Misconfigured(f"{place}.{error}" if ":" in str(error) else f"{place}: {error}") from error

@@ -90,7 +90,6 @@ class WebHook:
         self,
         settings: HookSettings,
         *,
-        folder: Path,
         wall: Callable[[], float] = time.time,
         resolver: Callable[[], AbstractResolver] = NodeResolver,
     ) -> None:
@@ -102,8 +101,8 @@ class WebHook:
         self._deadline_seconds = settings.deadline_seconds
         self._wall = wall
         self._resolver = resolver
-        self._secret = None if settings.secret_file is None else _read_secret(folder / settings.secret_file)
-        self._tls = _tls(None if settings.ca_file is None else folder / settings.ca_file)
+        self._secret = None if settings.secret_file is None else _read_secret(settings.secret_file)
+        self._tls = _tls(settings.ca_file)
 
     async def deliver(self, event_id: str, event: HookEvent, body: bytes) -> None:
         """Post one event; ``Failed`` says why it did not arrive."""

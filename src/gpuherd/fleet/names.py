@@ -80,6 +80,10 @@ class Names:
             return len(self._order) + min(list_position, UNORDERED - 1)
         return len(self._order) + UNORDERED
 
+    def user(self, name: str) -> str:
+        """Give the user whom a name stands for; itself if it is no alias."""
+        return self._users.get(name, name)
+
     def table(self, table: ProcessTable) -> ProcessTable:
         """Replace aliases by the users behind them."""
         users = self._users

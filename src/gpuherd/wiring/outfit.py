@@ -20,6 +20,7 @@ from gpuherd.sources.following import Arrivals, Way
 from gpuherd.sources.push import NodeLinks
 from gpuherd.sources.settings import NodeInfoSettings
 from gpuherd.wiring.aliases import read_aliases
+from gpuherd.wiring.booking_files import with_full_paths
 from gpuherd.wiring.catalog import FINDERS, WAYS
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.login_ways import login_ways
@@ -38,7 +39,7 @@ def configured_hub(config: Config) -> Hub:
             outfit=ConfiguredOutfit(config),
             names=display_names(config),
             privacy=config.privacy,
-            bookings=config.bookings,
+            bookings=with_full_paths(config.bookings, config.folder),
             login=config.login,
             ways=configured_ways(config),
         )

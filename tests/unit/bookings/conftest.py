@@ -10,14 +10,14 @@ import pytest
 
 from gpuherd.records.bookings import BookingRecords
 from gpuherd.records.database import open_records
-from support.records import migrated_sqlite
+from support.records import backend, engine, migrated_location, migrated_sqlite, postgresql
 
-__all__ = ["migrated_sqlite", "records"]
+__all__ = ["backend", "engine", "migrated_location", "migrated_sqlite", "postgresql", "records"]
 
 
 @pytest.fixture
 def records(tmp_path: Path, migrated_sqlite: Path) -> Iterator[BookingRecords]:
-    """Empty booking records."""
-    engine = open_records(Path(shutil.copy(migrated_sqlite, tmp_path / "records.sqlite")))
-    yield BookingRecords(engine)
-    engine.dispose()
+    """Empty booking records, where one database is as good as the other."""
+    opened = open_records(Path(shutil.copy(migrated_sqlite, tmp_path / "bookings.sqlite")))
+    yield BookingRecords(opened)
+    opened.dispose()

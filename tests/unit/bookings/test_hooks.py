@@ -145,7 +145,7 @@ async def server(answer: Callable[[web.Request], Awaitable[web.StreamResponse]])
 def webhook(url: str, tmp_path: Path, **more: Any) -> WebHook:
     settings = HookSettings(on=("start",), url=url, **{"networks": LOOPBACK, **more})
     settings.check()
-    return WebHook(settings, folder=tmp_path, wall=lambda: NOW)
+    return WebHook(settings, wall=lambda: NOW)
 
 
 def test_an_event_is_posted_and_signed(tmp_path: Path) -> None:
@@ -158,7 +158,9 @@ def test_an_event_is_posted_and_signed(tmp_path: Path) -> None:
 
     async def post() -> None:
         async with server(answer) as port:
-            hook = webhook(f"http://127.0.0.1:{port}/in?key=hidden", tmp_path, secret_file=Path("secret"))
+            hook = webhook(
+                f"http://127.0.0.1:{port}/in?key=hidden", tmp_path, secret_file=tmp_path / "secret"
+            )
             assert hook.name == "POST to 127.0.0.1"
             await hook.deliver("booking-7-start", "start", BODY)
 
@@ -276,7 +278,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_used(tmp_path: Path) ->
             settings = HookSettings(
                 on=("start",), url=f"http://rebound.test:{port}/", networks=("127.0.0.2/32",)
             )
-            await WebHook(settings, folder=tmp_path, resolver=lambda: names).deliver("x", "start", BODY)
+            await WebHook(settings, resolver=lambda: names).deliver("x", "start", BODY)
 
     with pytest.raises(Failed, match=r"rebound\.test cannot be reached"):
         asyncio.run(post())
@@ -286,7 +288,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_used(tmp_path: Path) ->
 def test_a_name_that_leads_inside_is_not_posted_to(tmp_path: Path) -> None:
     settings = HookSettings(on=("start",), url="http://rebound.test:9/")
     with pytest.raises(Failed, match=r"169\.254\.169\.254 is not a public address"):
-        run(WebHook(settings, folder=tmp_path, resolver=lambda: TwoFaced(["169.254.169.254"])))
+        run(WebHook(settings, resolver=lambda: TwoFaced(["169.254.169.254"])))
 
 
 @pytest.mark.parametrize(("content", "told"), [(None, "cannot be read"), (b"short", "less than 16")])
@@ -294,7 +296,7 @@ def test_a_bad_secret_stops_the_start(tmp_path: Path, content: bytes | None, tol
     if content is not None:
         (tmp_path / "secret").write_bytes(content)
     with pytest.raises(Misconfigured, match=told):
-        webhook("https://x.example/", tmp_path, secret_file=Path("secret"))
+        webhook("https://x.example/", tmp_path, secret_file=tmp_path / "secret")
 
 
 # -- the ledger and the line ---------------------------------------------------------------------------------------

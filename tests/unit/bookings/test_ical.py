@@ -19,7 +19,7 @@ FEED = CalendarFeed(
     name="GPUs of ann",
     hub="0a1b2c",
     device_name=lambda ref: f"{ref.node_id}/{ref.uuid[-1]}",
-    shows_holder=False,
+    owner_id="a1",
 )
 
 
@@ -87,9 +87,13 @@ def test_states(state: str, status: str) -> None:
 
 
 def test_of_several_people_each_event_says_whose_it_is() -> None:
-    feed = CalendarFeed(name="gpu01/0", hub="x", device_name=lambda ref: ref.uuid, shows_holder=True)
+    feed = CalendarFeed(name="gpu01/0", hub="x", device_name=lambda ref: ref.uuid)
     summaries = [str(event["summary"]) for event in events(booking(), booking(id=8, title=""), feed=feed)]
     assert summaries == ["Ann: training", "Ann: GPU-0, GPU-1"]
+    own = [
+        str(event["summary"]) for event in events(booking(), booking(id=8, owner_id="b2", owner_name="Bob"))
+    ]
+    assert own == ["training", "Bob: training"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ def test_a_feed_has_an_end() -> None:
 )
 def test_hostile_texts_stay_within_their_event(text: str) -> None:
     hostile = booking(title=text, comment=text, owner_name=text, group=text)
-    feed = CalendarFeed(name=text, hub="x", device_name=lambda _: text, shows_holder=True)
+    feed = CalendarFeed(name=text, hub="x", device_name=lambda _: text)
     content = write_calendar([hostile], feed, NOW)
     assert content.count(b"\r\nBEGIN:VEVENT\r\n") == 1
     assert len(content) < 40_000

@@ -1,4 +1,4 @@
-// Generated from OpenAPI 8f72bde0b8f65ac0867ef1fbfb0f68dbbc4949b69fdf343bd2c372b7ef392b79 by `npm run generate`; do not edit.
+// Generated from OpenAPI aa0435662d995f1ca5874aa043351a26eed62a3d98e31564b40157e8bb4ef533 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -57,6 +57,52 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/feeds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One's calendars
+         * @description Every calendar of one's own, the newest first; never their addresses.
+         */
+        get: operations["listFeeds"];
+        put?: never;
+        /**
+         * Make a calendar
+         * @description Make a calendar of bookings that any calendar program can read by its secret address.
+         *
+         *     The hub keeps only a digest of it, so it is shown this once. 422 ``unknown_device``; 409 ``too_many_feeds``.
+         */
+        post: operations["createFeed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/feeds/{feed_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a calendar
+         * @description Void a calendar's address at once. 404: one has none with this id.
+         */
+        delete: operations["endFeed"];
         options?: never;
         head?: never;
         patch?: never;
@@ -523,6 +569,29 @@ export interface paths {
          * @description Give devices back: one that runs ends now, one that has not begun is cancelled.
          */
         post: operations["releaseBooking"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/calendar/{file_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A calendar of bookings
+         * @description Bookings in iCalendar form (RFC 5545), up to a year back.
+         *
+         *     The address itself is the key: no login is asked for. It ends with its owner's account, and when its owner ends
+         *     it. 404: nobody has this address.
+         */
+        get: operations["readCalendar"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1310,6 +1379,20 @@ export interface components {
             password: string | null;
         };
         /**
+         * CreatedFeed
+         * @description A new calendar.
+         */
+        CreatedFeed: {
+            /** @description UTC epoch seconds. */
+            created_at: number;
+            device: components["schemas"]["DeviceRef"] | null;
+            id: string;
+            /** @enum {unknown} */
+            kind: "account" | "device";
+            /** @description Its address below this hub's, with the secret in it: shown this once, and for nobody else. */
+            path: string;
+        };
+        /**
          * CreatedToken
          * @description A new token.
          */
@@ -1709,6 +1792,23 @@ export interface components {
              * @default null
              */
             zone?: string | null;
+        };
+        /**
+         * FeedRequest
+         * @description A calendar to be made.
+         */
+        FeedRequest: {
+            /**
+             * @description Of a device's calendar, which.
+             * @default null
+             */
+            device?: components["schemas"]["DeviceRef"] | null;
+            /**
+             * @description account: one's own bookings and those of one's groups; device: all of one device.
+             * @default account
+             * @enum {unknown}
+             */
+            kind?: "account" | "device";
         };
         /**
          * FeedView
@@ -2720,6 +2820,98 @@ export interface operations {
             };
         };
     };
+    listFeeds: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FeedView"][];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    createFeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FeedRequest"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedFeed"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    endFeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The calendar's id. */
+                feed_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     changePassword: {
         parameters: {
             query?: never;
@@ -3642,6 +3834,45 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["BookingView"];
                 };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readCalendar: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The calendar's secret and .ics. */
+                file_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/calendar": string;
+                };
+            };
+            /** @description It is as it was: If-None-Match named its ETag. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Not a success; the body says why. */
             default: {
