@@ -37,8 +37,8 @@ slots = st.integers(0, 11)
 lengths = st.integers(1, 4)
 states = st.sampled_from(["active", "pending", "cancelled", "refused"])
 choices = st.integers(0, 99)
-moments = st.floats(0, 0.012)
-"""Seconds after which a verb is interrupted: from before it began until after it was done."""
+moments = st.floats(0, 1.3)
+"""When a verb is interrupted, in the time that the one before it took: from its beginning until after its end."""
 
 
 def content(booking: Booking) -> Booking:
@@ -109,7 +109,7 @@ class BookingMachine(RuleBasedStateMachine):
         self.writer: BookingWriter | None = None
         self.truth = Truth()
         self.verbs = 0
-        self.clock = NOW
+        self.verb_seconds = 0.01
 
     def teardown(self) -> None:
         if self.writer is not None:
@@ -124,7 +124,10 @@ class BookingMachine(RuleBasedStateMachine):
     def do(self, verb: str, *arguments: Any, **named: Any) -> Outcome:
         self.tell(verb, *arguments, **named)
         assert self.writer is not None
+        began = time.monotonic()
         outcome: Outcome = self.writer.answer()
+        if verb != "revision" and outcome.kind == "done":
+            self.verb_seconds = time.monotonic() - began
         return outcome
 
     def chosen(self, choice: int) -> Booking | None:
@@ -247,7 +250,7 @@ class BookingMachine(RuleBasedStateMachine):
         assert self.do("revision").kind == "done"  # awake, so that the moment is one of the verb's own
         assert self.writer is not None
         self.writer.tell(verb, *arguments, **named)
-        time.sleep(moment)
+        time.sleep(moment * self.verb_seconds)
         type(self).interrupt(self.writer, how)
         outcome: Outcome = self.writer.answer()
         self.after_the_kill()
