@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bench.agent import measure_p1
+from bench.bookings import measure_bookings
 from bench.hub import measure_p2, measure_p6
 from bench.measure import Figure
 from bench.page import measure_page
@@ -25,6 +26,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P2": measure_p2,
     "P4": measure_p4,
     "P6": measure_p6,
+    "bookings": measure_bookings,
     "page": measure_page,
     "pull": measure_pull,
     "ssh": measure_ssh,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,9 @@ def report_of(*devices: DeviceFacts, users: dict[int, str] | None = None) -> Rep
 class Booker:
     """Someone with a token, or nobody."""
 
-    def __init__(self, hub: Hub, session: aiohttp.ClientSession, token: str | None, account_id: str | None) -> None:
+    def __init__(
+        self, hub: Hub, session: aiohttp.ClientSession, token: str | None, account_id: str | None
+    ) -> None:
         self.hub, self.account_id = hub, account_id
         self._session = session
         self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -95,7 +97,7 @@ class BookingHub:
         self.nobody = Booker(hub, session, None, None)
 
     async def person(
-        self, name: str, role: Role = "member", *groups: str, scopes: Collection[TokenScope] | None = None
+        self, name: str, role: Role = "member", *groups: str, scopes: tuple[TokenScope, ...] | None = None
     ) -> Booker:
         """Make an account with a token."""
         people, now = self.hub.records.people, self.hub.clock.wall()

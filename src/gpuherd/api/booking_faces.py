@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from gpuherd.bookings.herd import Herd
-from gpuherd.bookings.rights import is_own, may_edit
+from gpuherd.bookings.rights import editor_of, is_own, may_edit
 from gpuherd.bookings.views import (
     BookingConflict,
     BookingPhase,
@@ -28,7 +28,8 @@ class BookingFace:
     def __init__(
         self, viewer: Viewer, herd: Herd, now: float, *, pseudonym: Callable[[Booking], str]
     ) -> None:
-        self._viewer = viewer
+        self._account = viewer.account
+        self._editor = editor_of(viewer)
         self._herd = herd
         self._now = now
         self._pseudonym = pseudonym
@@ -80,8 +81,8 @@ class BookingFace:
             created_at=booking.created_at,
             changed_at=booking.changed_at,
             revision=booking.revision,
-            is_own=is_own(booking, self._viewer.account),
-            may_edit=may_edit(booking, self._viewer, self._now),
+            is_own=is_own(booking, self._account),
+            may_edit=may_edit(booking, self._editor, self._now),
         )
 
     def timeline(
@@ -111,13 +112,16 @@ class BookingFace:
         ]
         places = {(line.node_id, line.uuid): place for place, line in enumerate(lines)}
         bars = []
-        for booking in sorted(bookings, key=lambda one: (one.starts_at, one.id)):
-            drawn: set[int] = set()
+        for booking in sorted(bookings, key=_begin):
+            drawn: list[int] = []
             for device in booking.devices:
-                if nodes is None or device.node_id in nodes:
-                    drawn.update(self._places_of(device, places, lines))
+                place = places.get((device.node_id, device.uuid))
+                if place is not None:
+                    drawn.append(place)
+                elif nodes is None or device.node_id in nodes:
+                    drawn += self._strange_places(device, places, lines)
             if drawn:
-                bars.append(self._bar(booking, tuple(sorted(drawn))))
+                bars.append(self._bar(booking, tuple(drawn)))
         return TimelineView(
             time=self._now,
             since=since,
@@ -127,12 +131,10 @@ class BookingFace:
             bookings=tuple(bars),
         )
 
-    def _places_of(
+    def _strange_places(
         self, device: DeviceRef, places: dict[tuple[str, str], int], lines: list[TimelineDevice]
     ) -> list[int]:
-        place = places.get((device.node_id, device.uuid))
-        if place is not None:
-            return [place]
+        """Give the lines of a device that has none of its own; one that is gone gets one."""
         # A GPU that was split after it was booked is booked with all its slices.
         slices = [places[part.node_id, part.uuid] for part in self._herd.slices_of(device)]
         if slices:
@@ -154,19 +156,33 @@ class BookingFace:
         return [len(lines) - 1]
 
     def _bar(self, booking: Booking, places: tuple[int, ...]) -> TimelineBooking:
-        is_public = self._is_public
+        if self._is_public:
+            return TimelineBooking(
+                id=booking.id,
+                title="",
+                holder=self._pseudonym(booking),
+                group=None,
+                starts_at=booking.starts_at,
+                ends_at=booking.ends_at,
+                state=booking.state,
+                series_id=booking.series_id,
+                revision=booking.revision,
+                is_own=False,
+                may_edit=False,
+                devices=places,
+            )
         return TimelineBooking(
             id=booking.id,
-            title="" if is_public else booking.title,
-            holder=self._pseudonym(booking) if is_public else booking.owner_name,
-            group=None if is_public else booking.group,
+            title=booking.title,
+            holder=booking.owner_name,
+            group=booking.group,
             starts_at=booking.starts_at,
             ends_at=booking.ends_at,
             state=booking.state,
             series_id=booking.series_id,
             revision=booking.revision,
-            is_own=not is_public and is_own(booking, self._viewer.account),
-            may_edit=not is_public and may_edit(booking, self._viewer, self._now),
+            is_own=is_own(booking, self._account),
+            may_edit=may_edit(booking, self._editor, self._now),
             devices=places,
         )
 
@@ -191,6 +207,10 @@ def conflicts_of(
         if device in wanted or device in parents
     ]
     return tuple(found[:MAX_CONFLICTS])
+
+
+def _begin(booking: Booking) -> tuple[int, int]:
+    return booking.starts_at, booking.id
 
 
 def _phase(booking: Booking, now: float) -> BookingPhase:

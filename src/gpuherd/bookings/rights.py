@@ -6,7 +6,7 @@ from gpuherd.model.bookings import Booking
 from gpuherd.model.people import Account, Viewer
 from gpuherd.records.booking_rows import HOLDING
 
-__all__ = ["is_editor", "is_over", "is_own", "may_edit"]
+__all__ = ["editor_of", "is_editor", "is_over", "is_own", "may_edit"]
 
 
 def is_own(booking: Booking, account: Account | None) -> bool:
@@ -26,11 +26,11 @@ def is_over(booking: Booking, now: float) -> bool:
     return booking.ends_at <= now or booking.state not in HOLDING
 
 
-def may_edit(booking: Booking, viewer: Viewer, now: float) -> bool:
-    """Tell whether a viewer may change it now."""
-    return (
-        viewer.account is not None
-        and viewer.may("member", "book")
-        and is_editor(booking, viewer.account)
-        and not is_over(booking, now)
-    )
+def editor_of(viewer: Viewer) -> Account | None:
+    """Give the account that may change bookings in this request; none if nobody may."""
+    return viewer.account if viewer.may("member", "book") else None
+
+
+def may_edit(booking: Booking, editor: Account | None, now: float) -> bool:
+    """Tell whether ``editor_of`` a viewer may change it now."""
+    return editor is not None and is_editor(booking, editor) and not is_over(booking, now)

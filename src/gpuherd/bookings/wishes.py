@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from gpuherd.bookings.refusals import Unfit
 from gpuherd.bookings.requests import MAX_DEVICES, AnyDevices
@@ -41,7 +42,7 @@ def read_wish(text: str, *, path: str = "any") -> AnyDevices:
 
 
 def fits(device: ListedDevice, wish: AnyDevices) -> bool:
-    """Tell whether a device is of the kind wished for.
+    """Tell whether a device is of the kind wished for. Quick: a herd has many devices and few names.
 
     Every word must be one of its name or its size in GB. Slices fit only if their profile is among the words: who
     wants an A100 does not want a seventh of one.
@@ -51,19 +52,25 @@ def fits(device: ListedDevice, wish: AnyDevices) -> bool:
     wanted = _words(wish.model or "")
     if device.parent_uuid is not None and not any("." in word or word == "mig" for word in wanted):
         return False
-    return wanted <= _words_of(device)
+    return not wanted or wanted <= _all_words(
+        device.short_name, device.full_name, device.memory_total_bytes, device.parent_uuid is not None
+    )
 
 
-def _words_of(device: ListedDevice) -> set[str]:
-    words = _words(device.short_name) | _words(device.full_name)
-    if device.memory_total_bytes is not None:
-        words.add(f"{round(device.memory_total_bytes / _GIB)}gb")
-    if device.parent_uuid is not None:
+@lru_cache(1024)
+def _all_words(
+    short_name: str, full_name: str, memory_total_bytes: int | None, is_slice: bool
+) -> frozenset[str]:
+    words = set(_words(short_name) | _words(full_name))
+    if memory_total_bytes is not None:
+        words.add(f"{round(memory_total_bytes / _GIB)}gb")
+    if is_slice:
         words.add("mig")
-    return words
+    return frozenset(words)
 
 
-def _words(text: str) -> set[str]:
+@lru_cache(1024)
+def _words(text: str) -> frozenset[str]:
     """Split a name into words; 80G, 80 GB and 80GiB are the same."""
     words: list[str] = []
     for word in _WORDS.findall(text.casefold()):
@@ -73,4 +80,4 @@ def _words(text: str) -> set[str]:
             words.append(f"{size[1]}gb")
         else:
             words.append(word)
-    return set(words)
+    return frozenset(words)

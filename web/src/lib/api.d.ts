@@ -1,4 +1,4 @@
-// Generated from OpenAPI aa0435662d995f1ca5874aa043351a26eed62a3d98e31564b40157e8bb4ef533 by `npm run generate`; do not edit.
+// Generated from OpenAPI 4674db56fabff8d1c2cded399d2b27ef77fc1b4a0a9f48b3f01c6ea0b1b50076 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {

@@ -12,8 +12,9 @@ from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.services import Services
 from gpuherd.bookings.filters import MAX_LISTED, BookingFilter
 from gpuherd.bookings.requests import BookingChange, BookingRequest, Cancellation, CopyRequest, Extension
+from gpuherd.bookings.times import LATEST
 from gpuherd.bookings.views import BookingView
-from gpuherd.model.bookings import BookingState, EpochSeconds
+from gpuherd.model.bookings import BookingState
 
 __all__ = ["handlers"]
 
@@ -42,12 +43,14 @@ def _reading(services: Services) -> list[Any]:
             str | None, QueryParameter(max_length=96, description="Only those of the device with this UUID.")
         ] = None,
         since: Annotated[
-            EpochSeconds | None,
-            QueryParameter(description="Only those that end after this; UTC epoch seconds."),
+            int | None,
+            QueryParameter(ge=0, le=LATEST, description="Only those that end after this; UTC epoch seconds."),
         ] = None,
         until: Annotated[
-            EpochSeconds | None,
-            QueryParameter(description="Only those that start before this; UTC epoch seconds."),
+            int | None,
+            QueryParameter(
+                ge=0, le=LATEST, description="Only those that start before this; UTC epoch seconds."
+            ),
         ] = None,
         states: Annotated[
             list[BookingState] | None,
@@ -57,11 +60,11 @@ def _reading(services: Services) -> list[Any]:
             ),
         ] = None,
         series: Annotated[
-            int | None, QueryParameter(ge=1, le=2**62, description="Only those of this weekly series.")
+            int | None, QueryParameter(ge=1, le=2**31 - 1, description="Only those of this weekly series.")
         ] = None,
         before: Annotated[
             int | None,
-            QueryParameter(ge=1, le=2**62, description="Only those with a lower number, for paging."),
+            QueryParameter(ge=1, le=2**31 - 1, description="Only those with a lower number, for paging."),
         ] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MAX_LISTED, description="How many at most.")] = 200,
     ) -> list[BookingView]:

@@ -10,8 +10,8 @@ from litestar.params import QueryParameter
 from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.services import Services
 from gpuherd.bookings.requests import MAX_DEVICES, AnyDevices
+from gpuherd.bookings.times import LATEST
 from gpuherd.bookings.views import FreeSlot
-from gpuherd.model.bookings import EpochSeconds
 
 __all__ = ["handlers"]
 
@@ -42,8 +42,10 @@ def handlers(services: Services) -> list[Any]:
             bool, QueryParameter(name="same_node", description="All on one node.")
         ] = False,
         since: Annotated[
-            EpochSeconds | None,
-            QueryParameter(description="Not before this, UTC epoch seconds; by default now."),
+            int | None,
+            QueryParameter(
+                ge=0, le=LATEST, description="Not before this, UTC epoch seconds; by default now."
+            ),
         ] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MAX_SLOTS, description="How many slots at most.")] = 5,
     ) -> list[FreeSlot]:

@@ -9,8 +9,8 @@ from litestar.params import QueryParameter
 
 from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.services import Services
+from gpuherd.bookings.times import LATEST
 from gpuherd.bookings.views import TimelineView
-from gpuherd.model.bookings import EpochSeconds
 
 __all__ = ["handlers"]
 
@@ -24,13 +24,17 @@ def handlers(services: Services) -> list[Any]:
     async def get_timeline(
         request: Request[Any, Any, Any],
         since: Annotated[
-            EpochSeconds | None,
-            QueryParameter(description="Begin of the span, UTC epoch seconds; by default a day ago."),
+            int | None,
+            QueryParameter(
+                ge=0, le=LATEST, description="Begin of the span, UTC epoch seconds; by default a day ago."
+            ),
         ] = None,
         until: Annotated[
-            EpochSeconds | None,
+            int | None,
             QueryParameter(
-                description="End of the span, UTC epoch seconds; by default 8 days later. 400 days at most."
+                ge=0,
+                le=LATEST,
+                description="End of the span, UTC epoch seconds; by default 8 days later. 400 days at most.",
             ),
         ] = None,
         nodes: Annotated[
