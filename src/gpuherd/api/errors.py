@@ -82,7 +82,9 @@ _CODES = {
     429: "too_many_requests",
 }
 _REFUSED_STATUS = {
+    "account_closed": 403,
     "account_disabled": 403,
+    "account_expired": 403,
     "bad_text": 422,
     "code_invalid": 403,
     "credential_taken": 409,
@@ -93,6 +95,7 @@ _REFUSED_STATUS = {
     "name_taken": 409,
     "name_wrong": 422,
     "password_elsewhere": 409,
+    "password_expired": 403,
     "password_weak": 422,
     "password_wrong": 403,
     "scope_needs_role": 422,
