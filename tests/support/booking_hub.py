@@ -50,7 +50,7 @@ class Booker:
     def __init__(
         self, hub: Hub, session: aiohttp.ClientSession, token: str | None, account_id: str | None
     ) -> None:
-        self.hub, self.account_id = hub, account_id
+        self.hub, self.account_id, self.token = hub, account_id, token
         self._session = session
         self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
