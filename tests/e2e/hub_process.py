@@ -94,13 +94,17 @@ class _Process:
             self._process.wait(timeout=10)
 
 
+SHOWING_ALL = '[privacy]\ncommand_lines = "members"\n'
+"""Without a login nobody is an admin, and the page is to be tried with everything that it can show."""
+
+
 class HubProcess(_Process):
     """``gpuherd hub run`` on a port that stays the same over restarts."""
 
     def __init__(self, folder: Path, base_path: str = "/", config: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         listen = f"127.0.0.1:{free_port()}"
-        (folder / "gpuherd.toml").write_text(config)
+        (folder / "gpuherd.toml").write_text(config if "[privacy]" in config else SHOWING_ALL + config)
         self._hub = ["hub", "--config", str(folder / "gpuherd.toml"), "--state-dir", str(folder / "state")]
         self._token: str | None = None
         super().__init__(
