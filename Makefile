@@ -21,6 +21,7 @@ demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (htt
 	@$(BIN)/gpuherd demo
 
 test: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run all tests; as root on Debian installs the servers they use
+	@scripts/ldap-extra $(BIN)/python
 	@scripts/npm $(VENV) run --silent test
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
