@@ -15,6 +15,7 @@ import msgspec
 from bench.agent import measure_p1
 from bench.bookings import measure_bookings
 from bench.hub import measure_p2, measure_p6
+from bench.login import measure_login
 from bench.measure import Figure
 from bench.page import measure_page
 from bench.pull import measure_pull
@@ -27,6 +28,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P4": measure_p4,
     "P6": measure_p6,
     "bookings": measure_bookings,
+    "login": measure_login,
     "page": measure_page,
     "pull": measure_pull,
     "ssh": measure_ssh,

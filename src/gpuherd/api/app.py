@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from gpuherd.api.access import VIEWER_KEY, Access, Identification, check_access
 from gpuherd.api.agent_socket import AgentSocket
@@ -18,6 +19,9 @@ REQUEST_SECONDS = 30.0
 """How long a request may take, slow senders included. Streams and sockets have their own rules."""
 
 
+_LOGINS = frozenset({"/api/v1/session", "/api/v1/setup"})
+
+
 class HubApp:
     """The hub's ASGI application."""
 
@@ -31,7 +35,9 @@ class HubApp:
         stream: LiveStream,
         rest: App,
         page: PageFiles,
+        check_crowd: Callable[[], None],
     ) -> None:
+        """``check_crowd`` raises ``HttpError`` while nobody else can log in."""
         self._mount = mount
         self._guard = guard
         self._identification = identification
@@ -39,6 +45,7 @@ class HubApp:
         self._stream = stream
         self._rest = rest
         self._page = page
+        self._check_crowd = check_crowd
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or WebSocket; errors get the one JSON shape."""
@@ -65,6 +72,9 @@ class HubApp:
         if not path.startswith("/api/"):
             await self._page.serve(scope, send, path)
             return
+        if path in _LOGINS and scope["method"] == "POST":
+            # Before anything else is done for it: in a flood this is nearly all that is done.
+            self._check_crowd()
         viewer = await self._identification.viewer(scope)
         if is_stream:
             check_access(viewer, Access.COUNTS)

@@ -340,6 +340,7 @@ class Hub:
             stream=self.stream,
             rest=cast("App", build_rest(self)),
             page=PageFiles(self._page_folder, self.settings.mount),
+            check_crowd=front.reception.check_crowd,
         )
 
     def _restore(self, store: LastReports) -> None:

@@ -37,6 +37,8 @@ MAX_WAITING_PASSWORDS = 32
 PASSWORD_SECONDS = 20.0
 WAY_THREADS = 4
 WAY_SECONDS = 25.0
+CROWDED = "too many logins at a time; try again in a moment"
+CROWDED_SECONDS = 5
 QUIET = 10
 """How much the threads that check passwords stand back: whoever looks at the herd comes first."""
 
@@ -131,6 +133,11 @@ class Reception:
     def is_set_up(self) -> bool:
         """Whether there is an admin who can log in."""
         return self._authority.is_set_up
+
+    def check_crowd(self) -> None:
+        """Raise ``HttpError`` 429 while too many wait for their password to be checked."""
+        if self._hashing.is_full:
+            raise HttpError(429, "too_many_attempts", CROWDED, headers={"Retry-After": str(CROWDED_SECONDS)})
 
     def close(self) -> None:
         """Check nothing any more."""
@@ -240,7 +247,7 @@ class Reception:
         try:
             return await self._hashing.run(work)
         except (TooMuchWork, TimeoutError):
-            raise Refused("too_many_attempts", "too many logins at a time; try again in a moment") from None
+            raise Refused("too_many_attempts", CROWDED) from None
 
     async def _prove(self, name: str, password: str, sender: Sender) -> _Proven | None:
         account, kept = await self._calls.run(self._look_up, name)
@@ -273,9 +280,7 @@ class Reception:
             try:
                 vouched = await self._asking.run(way.check, name, password)
             except TooMuchWork:
-                raise Refused(
-                    "too_many_attempts", "too many logins at a time; try again in a moment"
-                ) from None
+                raise Refused("too_many_attempts", CROWDED) from None
             except TimeoutError:
                 failure = Failed(f"the login service {way.name} does not answer; try again in a moment")
             except Failed as error:

@@ -78,6 +78,11 @@ class BoundedThreads:
         self._changed = threading.Condition()
         self._is_closed = False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether more work would be turned away now."""
+        return len(self._waiting) >= self._max_waiting
+
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Give what the work gives; what it raises is raised here.
 
