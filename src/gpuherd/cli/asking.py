@@ -1,0 +1,179 @@
+"""What the commands share that ask a hub: which hub, as whom, and how its answers are shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gpuherd.model.errors import Misconfigured
+from gpuherd.model.text import clean
+
+if TYPE_CHECKING:
+    from gpuherd.client import HubClient, HubRefused, LoginFile
+
+__all__ = [
+    "asked_hub",
+    "client",
+    "hub_options",
+    "local_zone",
+    "login_file",
+    "moment",
+    "span",
+    "table",
+    "telling",
+]
+
+REFUSED = 3
+NOT_ALLOWED = 4
+DEFAULT_HUB = "http://127.0.0.1:8470"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def hub_options(function: F) -> F:
+    """Add the options by which a hub and a token are chosen."""
+    for option in (
+        click.option(
+            "--token-file",
+            type=click.Path(path_type=Path),
+            help="File with an API token, instead of that of gpuherd login.",
+        ),
+        click.option(
+            "--hub",
+            "hub_url",
+            metavar="URL",
+            envvar="GPUHERD_HUB",
+            help="The hub to ask; also GPUHERD_HUB. Default: where you are logged in.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _config_folder() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "gpuherd"
+
+
+def login_file() -> LoginFile:
+    """Give the file that keeps the login."""
+    from gpuherd.client import LoginFile
+
+    return LoginFile(_config_folder() / "token")
+
+
+def asked_hub(hub_url: str | None) -> str:
+    """Give the hub's address: the one named, that of the login, that of this machine's agent, or the local one."""
+    if hub_url is not None:
+        return hub_url
+    login = login_file().load()
+    if login is not None:
+        return login.hub
+    for file in (_config_folder() / "gpuherd.toml", Path("/etc/gpuherd/gpuherd.toml")):
+        try:
+            found = tomllib.loads(file.read_text(encoding="utf-8")).get("agent", {}).get("hub_url")
+        except (OSError, ValueError, AttributeError):
+            continue  # not there, or for the hub's own commands to complain about
+        if isinstance(found, str):
+            return found
+    return DEFAULT_HUB
+
+
+def client(hub_url: str | None, token_file: Path | None) -> HubClient:
+    """Give a client of the hub with the token that belongs to it, if there is one."""
+    from gpuherd.client import HubClient, HubLine
+    from gpuherd.client.line import HubUrl
+    from gpuherd.client.login_file import read_token
+
+    url = HubUrl.parse(asked_hub(hub_url))
+    ca_file = os.environ.get("GPUHERD_CA_FILE")
+    login = login_file().load() if token_file is None else None
+    token = None if token_file is None else read_token(token_file)
+    if login is not None and HubUrl.parse(login.hub) == url:  # a token is shown to no other hub
+        token, ca_file = login.token, ca_file or login.ca_file
+    if token is not None and url.is_exposed:
+        raise Misconfigured(
+            f"{url} is not encrypted: others could read your token on the way; name the hub's https address"
+        )
+    return HubClient(HubLine(url, token=token, ca_file=ca_file))
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Turn what a hub refuses into words on stderr and an exit code: 3 against the rules or taken, 4 not allowed."""
+    from gpuherd.client import HubRefused
+
+    try:
+        yield
+    except HubRefused as error:
+        for line in _words(error):
+            click.echo(line, err=True)
+        sys.exit(
+            NOT_ALLOWED if error.status in (401, 403) else REFUSED if error.status in (404, 409, 422) else 1
+        )
+
+
+def _words(error: HubRefused) -> list[str]:
+    detail = error.detail
+    lines = [f"gpuherd: {clean(detail.message, 500)}"]
+    if error.status == 401:
+        lines.append("  log in with: gpuherd login")
+    for conflict in detail.conflicts:
+        place, holder = clean(conflict.device.place, 60), clean(conflict.holder, 60)
+        when = span(conflict.starts_at, conflict.ends_at)
+        lines.append(f"  {place} is {holder}'s {when} (booking {conflict.booking_id})")
+    lines += [f"  write {clean(choice.text, 60)}" for choice in detail.choices]
+    if detail.next_free is not None:
+        lines.append(f"  all would be free for as long from {moment(detail.next_free)}")
+    return lines
+
+
+def local_zone() -> str | None:
+    """Give the IANA name of this machine's zone, none if it cannot be told; then the hub's own is used."""
+    zone = os.environ.get("TZ", "").removeprefix(":")
+    if not zone:
+        place = os.path.realpath("/etc/localtime")
+        zone = place.partition("/zoneinfo/")[2].removeprefix("posix/")
+    return zone if zone and not zone.startswith("/") and zone[:1].isalpha() else None
+
+
+def moment(at: int) -> str:
+    """Show a time by the clock on this machine's wall."""
+    try:
+        return datetime.fromtimestamp(at, UTC).astimezone().strftime("%a %Y-%m-%d %H:%M %Z")
+    except (OverflowError, ValueError, OSError):
+        return "never"
+
+
+def span(starts_at: int, ends_at: int) -> str:
+    """Show from when to when, without saying the same day twice."""
+    first, last = moment(starts_at), moment(ends_at)
+    if first[:14] == last[:14]:
+        return f"{first[:20]}–{last[15:]}"
+    return f"{first[:20]} – {last}"
+
+
+def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+    """Lay rows out in columns; nothing in them can act on the terminal."""
+    lines = [[clean(cell, 60) for cell in row] for row in (header, *rows)]
+    widths = [max(_width(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _width(text: str) -> int:
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in text
+    )

@@ -1,0 +1,124 @@
+"""``gpuherd book``: book GPUs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuherd.cli.asking import client, hub_options, local_zone, span, table, telling
+
+if TYPE_CHECKING:
+    from gpuherd.client.views import Booking
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("what", nargs=-1)
+@click.option("--for", "duration", metavar="TIME", help="How long, such as 4h or '3d 4h'.")
+@click.option(
+    "--until", metavar="WHEN", help="Or until when, such as 18:00, 'friday 18:00' or '2026-11-20 18:00'."
+)
+@click.option("--start", metavar="WHEN", help="From when on; from now on if not given.")
+@click.option("--zone", metavar="ZONE", help="Time zone of these times; that of this machine if not given.")
+@click.option("--title", default="", help="What it is for; everyone reads it.")
+@click.option("--comment", default="", help="More about it.")
+@click.option("--group", help="Book on behalf of this group of yours.")
+@click.option(
+    "--weekly", type=click.IntRange(2, 52), metavar="N", help="N times, every week at the same time."
+)
+@click.option("--same-node", is_flag=True, help="All on one node, or none.")
+@click.option("--running", is_flag=True, help="Book what you are running on right now.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be booked.")
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as JSON.")
+@hub_options
+def command(
+    what: tuple[str, ...],
+    duration: str | None,
+    until: str | None,
+    start: str | None,
+    zone: str | None,
+    title: str,
+    comment: str,
+    group: str | None,
+    weekly: int | None,
+    same_node: bool,
+    running: bool,
+    dry_run: bool,
+    as_json: bool,
+    hub_url: str | None,
+    token_file: Path | None,
+) -> None:
+    """Book WHAT: as many GPUs of a kind, or those you name.
+
+    \b
+    gpuherd book 2xA100-80G --for 3d --title "ablation"
+    gpuherd book gpu07:0,1 --until "friday 18:00"
+    gpuherd book gpu07 --start tomorrow --for 8h      the whole node
+    gpuherd book --running --for 4h                   what you use already
+
+    Either all of it is booked or nothing. Ends with 0 if it is; 3 if it is taken or against the rules, and then says by
+    whom and when all would be free; 4 if you are not logged in or may not; 2 if the command line is wrong; else 1.
+    """
+    from gpuherd.client.line import plain_json
+    from gpuherd.client.wishes import read_wish
+
+    if bool(what) == running:
+        raise click.UsageError("say what to book, such as 2xA100 or gpu07:0, or --running")
+    if (duration is None) == (until is None):
+        raise click.UsageError("say how long, with --for or --until")
+    hub = client(hub_url, token_file)
+    with telling():
+        wish: dict[str, Any] = {
+            **(
+                {"running": True}
+                if running
+                else read_wish(what, lambda: hub.devices(int(time.time())), same_node=same_node)
+            ),
+            "end": duration or until,
+            "zone": zone or local_zone(),
+            "title": title,
+            "comment": comment,
+            "group": group,
+            "dry_run": dry_run,
+        }
+        if start is not None:
+            wish["start"] = start
+        if weekly is not None:
+            wish["weekly"] = {"times": weekly}
+        made = hub.book(wish)
+    click.echo(plain_json(hub.last_answer) if as_json else _told(made, is_dry=dry_run))
+
+
+def _told(bookings: list[Booking], *, is_dry: bool) -> str:
+    first = bookings[0]
+    count = "1 GPU" if len(first.devices) == 1 else f"{len(first.devices)} GPUs"
+    lines = []
+    for booking in bookings:
+        verb = "would book" if is_dry else "asked for" if booking.state == "pending" else "booked"
+        number = "" if is_dry else f", booking {booking.id}"
+        lines.append(f"{verb} {count} {span(booking.starts_at, booking.ends_at)}{number}")
+    if first.state == "pending":
+        lines.append("an admin has to approve this; the GPUs are held meanwhile")
+    rows = [[device.place, device.short_name or "", device.uuid] for device in first.devices]
+    lines += [f"  {line}" for line in table(rows, ["", "", ""]).splitlines() if line]
+    lines += _visible(first)
+    if not is_dry:
+        lines.append(f"give it back early with: gpuherd release {first.id}")
+    return "\n".join(lines)
+
+
+def _visible(booking: Booking) -> list[str]:
+    """Give the lines for a job's environment, one per node; UUIDs, because indexes differ between tools."""
+    from gpuherd.model.text import clean
+
+    nodes: dict[str, list[str]] = {}
+    for device in booking.devices:
+        nodes.setdefault(clean(device.node_name, 60), []).append(clean(device.uuid, 96))
+    lines = [f"CUDA_VISIBLE_DEVICES={','.join(uuids)}" for uuids in nodes.values()]
+    if len(nodes) == 1:
+        return lines
+    return [f"on {node}: {line}" for node, line in zip(nodes, lines, strict=True)]

@@ -1,0 +1,100 @@
+"""``gpuherd login``: get a token for this machine."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from gpuherd.cli.asking import asked_hub, login_file, telling
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.option(
+    "--hub", "hub_url", metavar="URL", envvar="GPUHERD_HUB", help="The hub to log in to; also GPUHERD_HUB."
+)
+@click.option("--name", help="Your name there; asked for if not given.")
+@click.option(
+    "--password-file",
+    type=click.File("r"),
+    help="File with your password; - reads standard input. Asked for if not given.",
+)
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="Keep the token in this file instead of making one."
+)
+@click.option(
+    "--days", type=click.IntRange(1, 366), default=90, show_default=True, help="How long it is valid."
+)
+@click.option(
+    "--ca-file", type=click.Path(path_type=Path, exists=True), help="PEM file with the certificates to trust."
+)
+@click.option("--forget", is_flag=True, help="Remove the token from this machine.")
+def command(
+    hub_url: str | None,
+    name: str | None,
+    password_file: TextIO | None,
+    token_file: Path | None,
+    days: int,
+    ca_file: Path | None,
+    forget: bool,
+) -> None:
+    """Log in to a hub, once for this machine.
+
+    Makes an API token that can look and book, and keeps it in ~/.config/gpuherd/token, readable by you alone. The
+    password is not kept. Where people log in elsewhere (OpenID Connect, a proxy), make a token on the hub's page and
+    name the file that holds it with --token-file.
+    """
+    from gpuherd.client import HubClient, HubLine, Login
+    from gpuherd.client.line import HubUrl
+    from gpuherd.client.login_file import read_token
+    from gpuherd.model.errors import Failed, Misconfigured
+    from gpuherd.model.text import clean
+
+    kept = login_file()
+    if forget:
+        click.echo(
+            "removed; end the token on the hub's page too" if kept.forget() else "there is no login here"
+        )
+        return
+    url = HubUrl.parse(asked_hub(hub_url))
+    if url.is_exposed:
+        raise Misconfigured(
+            f"{url} is not encrypted: others could read your password; name the hub's https address"
+        )
+    trusted = None if ca_file is None else str(ca_file.absolute())
+    if token_file is not None:
+        token = read_token(token_file)
+        hub = HubClient(HubLine(url, token=token, ca_file=trusted))
+        with telling():
+            session = hub.session()
+        if session.account is None:
+            raise Failed(f"{url} does not know this token; it may have expired or been ended")
+        login = Login(hub=str(url), token=token, name=session.account.name, ca_file=trusted)
+    else:
+        hub = HubClient(HubLine(url, ca_file=trusted))
+        name = name or click.prompt("Name")
+        password = _password(password_file)
+        with telling():
+            session = hub.log_in(name, password)
+            is_member = session.account is not None and session.account.role != "viewer"
+            title = f"gpuherd on {socket.gethostname()}"
+            made = hub.create_token(title, ("read", "book") if is_member else ("read",), days)
+            hub.log_out()
+        login = Login(hub=str(url), token=made.token, name=name, expires_at=made.expires_at, ca_file=trusted)
+    kept.save(login)
+    click.echo(f"logged in to {url} as {clean(login.name)}; the token is in {kept.file}")
+    if session.account is not None and session.account.role == "viewer":
+        click.echo("your role is viewer: you can look, but not book")
+
+
+def _password(file: TextIO | None) -> str:
+    if file is not None:
+        return file.read(2048).rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise click.UsageError("there is nobody to ask for the password; give --password-file")
+    return str(click.prompt("Password", hide_input=True))

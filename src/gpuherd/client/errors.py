@@ -1,0 +1,21 @@
+"""What can go wrong between the client and the hub."""
+
+from __future__ import annotations
+
+from gpuherd.client.views import HubError
+from gpuherd.model.errors import Failed, GpuherdError
+
+__all__ = ["HubRefused", "HubSilent"]
+
+
+class HubSilent(Failed):
+    """The hub did not answer, or not as a hub does."""
+
+
+class HubRefused(GpuherdError):  # noqa: N818 - what the hub did
+    """The hub answered with an error."""
+
+    def __init__(self, status: int, detail: HubError) -> None:
+        super().__init__(detail.message)
+        self.status = status
+        self.detail = detail

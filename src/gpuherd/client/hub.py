@@ -1,0 +1,72 @@
+"""The hub's API as calls."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from gpuherd.client.errors import HubSilent
+from gpuherd.client.line import HubLine
+from gpuherd.client.views import Booking, Device, NewToken, Session, Timeline
+
+__all__ = ["HubClient"]
+
+T = TypeVar("T")
+
+
+class HubClient:
+    """Calls of one hub. Each raises ``HubRefused`` if the hub says no, ``HubSilent`` if it says nothing."""
+
+    def __init__(self, line: HubLine) -> None:
+        self.line = line
+        self.last_answer = b""
+        """The body of the last answer as it came, for those who want all of it."""
+
+    def session(self) -> Session:
+        """Ask who one is."""
+        return self._ask(Session, "GET", "session")
+
+    def log_in(self, name: str, password: str) -> Session:
+        """Log in with a password; what follows is asked with this login until ``log_out``."""
+        return self._ask(Session, "POST", "session", {"name": name, "password": password})
+
+    def log_out(self) -> None:
+        """End the login."""
+        self.line.ask("DELETE", "session")
+        self.line.forget_cookies()
+
+    def create_token(self, title: str, scopes: tuple[str, ...], days: int) -> NewToken:
+        """Make an API token; needs a login, not a token."""
+        return self._ask(NewToken, "POST", "account/tokens", {"title": title, "scopes": scopes, "days": days})
+
+    def devices(self, now: int) -> tuple[Device, ...]:
+        """Give every device that can be booked, a partitioned GPU as its slices."""
+        return self._ask(Timeline, "GET", "timeline", since=now, until=now + 1).devices
+
+    def bookings(self, **wanted: Any) -> list[Booking]:
+        """Give bookings, the newest first; ``wanted`` as the API has it: mine, node, since, until, state, limit."""
+        return self._ask(list[Booking], "GET", "bookings", **wanted)
+
+    def book(self, wish: dict[str, Any]) -> list[Booking]:
+        """Book, all or nothing."""
+        return self._ask(list[Booking], "POST", "bookings", wish)
+
+    def extend(self, booking_id: int, end: str, zone: str | None) -> Booking:
+        """Give a booking a later end."""
+        return self._ask(Booking, "POST", f"bookings/{booking_id}/extend", {"end": end, "zone": zone})
+
+    def release(self, booking_id: int) -> Booking:
+        """End a running booking now, or cancel one that has not begun."""
+        return self._ask(Booking, "POST", f"bookings/{booking_id}/release")
+
+    def cancel(self, booking_id: int, *, series: bool) -> list[Booking]:
+        """Cancel a booking that has not begun, with ``series`` also all later ones of its week after week."""
+        return self._ask(list[Booking], "POST", f"bookings/{booking_id}/cancel", {"series": series})
+
+    def _ask(self, kind: type[T], method: str, path: str, body: Any = None, **query: Any) -> T:
+        self.last_answer = self.line.ask(method, path, body, **query)
+        try:
+            return msgspec.json.decode(self.last_answer, type=kind)
+        except (msgspec.DecodeError, RecursionError):
+            raise HubSilent(f"{self.line.url} answers, but not as a gpuherd hub of this time does") from None

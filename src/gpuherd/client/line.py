@@ -1,0 +1,205 @@
+"""One request at a time to one hub: verified TLS, a deadline, a cap on what comes back, no redirects."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import re
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from gpuherd import __version__
+from gpuherd.client.errors import HubRefused, HubSilent
+from gpuherd.client.views import ErrorBody, HubError
+from gpuherd.model.errors import Misconfigured
+from gpuherd.model.text import clean
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+__all__ = ["HubLine", "HubUrl", "plain_json"]
+
+DEADLINE_SECONDS = 30.0
+MAX_ANSWER_BYTES = 64 * 2**20
+
+
+class HubUrl(Struct, frozen=True, kw_only=True):
+    """A hub's address, taken apart."""
+
+    is_secure: bool
+    host: str
+    port: int
+    base_path: str
+
+    @classmethod
+    def parse(cls, url: str) -> HubUrl:
+        """Check an address; ``Misconfigured`` says what is wrong with it, without showing a password in it."""
+        example = "write it like https://gpus.example.org"
+        try:
+            parts = urlsplit(url if "://" in url else f"https://{url}")
+            port = parts.port
+        except ValueError:
+            raise Misconfigured(f"the hub's address cannot be read; {example}") from None
+        if parts.username is not None or parts.password is not None:
+            raise Misconfigured(f"the hub's address must not hold a name or password; {example}, and log in")
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(url):
+            raise Misconfigured(f'"{clean(url, 80)}" is no address of a hub; {example}')
+        if parts.query or parts.fragment:
+            raise Misconfigured(f"the hub's address must end before any ? or #; {example}")
+        is_secure = parts.scheme == "https"
+        return cls(
+            is_secure=is_secure,
+            host=parts.hostname,
+            port=port or (443 if is_secure else 80),
+            base_path=parts.path.rstrip("/"),
+        )
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether others on the way could read along."""
+        if self.is_secure or self.host == "localhost":
+            return False
+        try:
+            return not ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return True
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == (443 if self.is_secure else 80) else f":{self.port}"
+        return f"{'https' if self.is_secure else 'http'}://{host}{port}{self.base_path}"
+
+
+def _is_plain(url: str) -> bool:
+    return re.fullmatch(r"[!-~]+", url) is not None
+
+
+class HubLine:
+    """Requests to one hub, as someone or nobody."""
+
+    def __init__(
+        self,
+        url: HubUrl,
+        *,
+        token: str | None = None,
+        ca_file: str | None = None,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
+        self.url = url
+        self._token = token
+        self._cookies: dict[str, str] = {}
+        self._deadline_seconds = deadline_seconds
+        self._tls = _tls(ca_file) if url.is_secure else None
+
+    def ask(self, method: str, path: str, body: Any = None, **query: Any) -> bytes:
+        """Send a request below ``/api/v1/`` and give the answer's body.
+
+        ``HubRefused`` is what the hub has to say against it; ``HubSilent`` if it does not answer.
+        """
+        target = f"{self.url.base_path}/api/v1/{quote(path, safe='/')}"
+        given = {key: value for key, value in query.items() if value is not None}
+        target += f"?{urlencode(given, doseq=True)}" if given else ""
+        content = None if body is None else msgspec.json.encode(body)
+        status, headers, answer = self._exchange(method, target, content)
+        if not 200 <= status < 300:
+            raise self._refusal(status, headers, answer)
+        self._keep_cookies(headers)
+        return answer
+
+    def forget_cookies(self) -> None:
+        """Be nobody again, as far as cookies go."""
+        self._cookies.clear()
+
+    def _exchange(
+        self, method: str, target: str, content: bytes | None
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        connection = self._connect()
+        try:
+            connection.request(method, target, content, self._headers(content))
+            response = connection.getresponse()
+            answer = response.read(MAX_ANSWER_BYTES + 1)
+        except TimeoutError:
+            raise HubSilent(f"{self.url} did not answer within {self._deadline_seconds:g} s") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise HubSilent(f"{self.url} cannot be reached: {_reason(error)}") from None
+        finally:
+            connection.close()
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise HubSilent(f"{self.url} answers with more than {MAX_ANSWER_BYTES >> 20} MiB")
+        return response.status, response.headers, answer
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self.url.host, self.url.port, timeout=self._deadline_seconds)
+        return http.client.HTTPSConnection(
+            self.url.host, self.url.port, timeout=self._deadline_seconds, context=self._tls
+        )
+
+    def _headers(self, content: bytes | None) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": f"gpuherd/{__version__}"}
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if self._cookies:
+            headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+        return headers
+
+    def _keep_cookies(self, headers: http.client.HTTPMessage) -> None:
+        for cookie in headers.get_all("Set-Cookie") or []:
+            name, _, value = cookie.partition(";")[0].partition("=")
+            self._cookies[name.strip()] = value.strip()
+
+    def _refusal(
+        self, status: int, headers: http.client.HTTPMessage, answer: bytes
+    ) -> HubRefused | HubSilent:
+        if 300 <= status < 400:
+            place = clean(headers.get("Location") or "nowhere", 200)
+            return HubSilent(f"{self.url} leads on to {place}; name that address as the hub's")
+        try:
+            return HubRefused(status, msgspec.json.decode(answer, type=ErrorBody).error)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        if status in (502, 503, 504):
+            return HubSilent(f"{self.url} answers {status}: the hub behind it does not run, or is busy")
+        told = HubError(
+            code="not_a_hub", message=f"{self.url} answers {status}, but not as a gpuherd hub does"
+        )
+        return HubRefused(status, told)
+
+
+def _reason(error: Exception) -> str:
+    import ssl  # noqa: PLC0415 - plain connections do without
+
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted ({error.verify_message})"
+        case socket.gaierror():
+            return "its name is not known"
+        case ConnectionRefusedError():
+            return "nothing listens there"
+        case OSError():
+            return error.strerror or type(error).__name__
+        case _:
+            return f"it does not speak HTTP ({type(error).__name__})"
+
+
+def _tls(ca_file: str | None) -> SSLContext:
+    import ssl  # noqa: PLC0415 - plain connections do without
+
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # ssl.SSLError is one
+        raise Misconfigured(
+            f"{ca_file} cannot be used ({error.strerror or error}); it must hold certificates in PEM form"
+        ) from error
+
+
+def plain_json(answer: bytes) -> str:
+    """Give an answer as JSON text in which nothing can act on a terminal."""
+    return json.dumps(json.loads(answer), indent=2)
