@@ -27,7 +27,9 @@ class Asker(Struct, frozen=True, kw_only=True):
 
 def check_group(group: str | None, account: Account) -> None:
     """Raise ``Unfit`` for a group that the account may not book on behalf of; an admin may for any."""
-    if group is None or group in account.groups or (account.role == "admin" and group.strip()):
+    if group is None or group in account.groups:
+        return
+    if account.role == "admin" and group and group == clean(" ".join(group.split())):
         return
     known = ", ".join(account.groups) or "none"
     raise Unfit("not_in_group", f"you are not in the group {clean(group, 60)}; yours: {known}", path="group")
