@@ -22,7 +22,7 @@ from gpuherd.api.services import Services
 from gpuherd.model.bookings import DeviceRef
 from support.booking_drafts import draft
 from support.hub import NodeClient, running_hub
-from support.people import BY, add_account, add_session, cookie
+from support.people import BY, add_account, add_session, bearer, cookie
 from support.soak import SOAK
 
 LEFT_OUT = {
@@ -62,7 +62,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             await node.open()
             await node.describe()
             await node.sample()
-            places.append(furnish(hub))
+            places.append(furnish(hub, node.credential))
             started.set()
             await asyncio.to_thread(stop.wait)
             await node.close()
@@ -77,7 +77,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         thread.join(20)
 
 
-def furnish(hub: Hub) -> Place:
+def furnish(hub: Hub, credential: str) -> Place:
     admin, member = add_account(hub, "root", "admin"), add_account(hub, "ada")
     now = hub.clock.wall()
     (booking,) = hub.records.bookings.create(
@@ -85,7 +85,11 @@ def furnish(hub: Hub) -> Place:
     )
     return Place(
         url=hub.url.rstrip("/"),
-        headers={"admin": cookie(add_session(hub, admin).secret), "nobody": {}},
+        headers={
+            "admin": cookie(add_session(hub, admin).secret),
+            "node": bearer(credential),
+            "nobody": {},
+        },
         ids={"account_id": member.id, "booking_id": str(booking.id), "node_id": "node-1"},
     )
 
@@ -97,6 +101,7 @@ def test_no_input_makes_the_hub_fail(
     place: Place, name: str, who: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     operation = OPERATIONS[name]
+    headers = place.headers["node" if (name, who) == ("postReport", "admin") else who]
     strategies = [
         operation.as_strategy(generation_mode=mode)
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
@@ -107,6 +112,7 @@ def test_no_input_makes_the_hub_fail(
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
         database=None,
+        deadline=None,
         derandomize=SOAK == 1,
     )
     @given(case=st.one_of(strategies), is_real=st.booleans())
@@ -114,7 +120,7 @@ def test_no_input_makes_the_hub_fail(
         if is_real and case.path_parameters:
             known = {key: place.ids[key] for key in case.path_parameters if key in place.ids}
             case.path_parameters.update(known)
-        response = case.call(base_url=place.url, headers=place.headers[who])
+        response = case.call(base_url=place.url, headers=headers)
         assert response.status_code < 500, (response.status_code, response.text)
 
     with caplog.at_level(logging.ERROR, logger="gpuherd"):
