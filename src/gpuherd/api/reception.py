@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -32,6 +33,8 @@ from gpuherd.model.text import clean
 from gpuherd.records.audit import Deed
 
 __all__ = ["LoggedIn", "Reception", "actor_of"]
+
+log = logging.getLogger(__name__)
 
 MAX_WAITING_PASSWORDS = 32
 PASSWORD_SECONDS = 20.0
@@ -281,10 +284,13 @@ class Reception:
                 vouched = await self._asking.run(way.check, name, password)
             except TooMuchWork:
                 raise Refused("too_many_attempts", CROWDED) from None
-            except TimeoutError:
-                failure = Failed(f"the login service {way.name} does not answer; try again in a moment")
-            except Failed as error:
-                failure = error
+            except (TimeoutError, Failed) as error:
+                # Its own text may name addresses that are nobody's business who is not logged in.
+                log.warning("login by %s: %s", way.name, str(error) or "no answer in time")
+                failure = Failed(
+                    f"passwords kept by {way.name} cannot be checked now; try again later, or ask an admin: the "
+                    "hub's log says why"
+                )
             else:
                 if vouched is not None:
                     return vouched
