@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,14 +125,18 @@ def revision_in(connection: Connection) -> str | None:
     return at
 
 
-def migrate(connection: Connection) -> None:
-    """Bring the tables up to date, within the transaction of this connection. ``Misconfigured`` if they are newer."""
+def lock_migrations(connection: Connection) -> None:
+    """Be the only one who makes or drops tables, until the transaction ends; SQLite has but one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-    if revision_in(connection) != NEWEST:
+
+
+def migrate(connection: Connection, *, to: str = NEWEST) -> None:
+    """Bring the tables up to date, within the transaction of this connection. ``Misconfigured`` if they are newer."""
+    if revision_in(connection) != to:
         config = _config()
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, to)
 
 
 def _is_up_to_date(engine: Engine) -> bool:
@@ -139,12 +145,8 @@ def _is_up_to_date(engine: Engine) -> bool:
         return revision_in(connection) == NEWEST
 
 
-def open_records(location: Path | str) -> Engine:
-    """Open the records at a file or database URL and bring their tables up to date.
-
-    Blocking. Raises ``Misconfigured`` if they cannot be opened or were written by a newer version.
-    """
-    url = records_url(location)
+def _prepared(location: Path | str) -> URL:
+    """Give the URL of records whose file, if they are one, is there."""
     if isinstance(location, Path):
         try:
             location.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -153,20 +155,60 @@ def open_records(location: Path | str) -> Engine:
             raise Misconfigured(
                 f"cannot write {location}: {error.strerror}; choose another hub.state_dir or let this user write it"
             ) from error
+    return records_url(location)
+
+
+@contextmanager
+def _opening(url: URL) -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise Misconfigured(f"cannot open the records at {url.render_as_string()}: {reason}") from error
+
+
+@contextmanager
+def opened_records(location: Path | str, *, reads_only: bool = False) -> Iterator[Connection]:
+    """Open the records for one long transaction. To read they are migrated before; to write they are as they are.
+
+    ``Misconfigured`` if they cannot be opened or were written by a newer version.
+    """
+    if reads_only:
+        open_records(location).dispose()
+    url = _prepared(location)
+    engine = records_engine(url, patient=True)
+    try:
+        with _opening(url):
+            connection = engine.connect()
+        with connection:
+            if reads_only:
+                connection.execution_options(**{READS_ONLY: True})
+                if engine.dialect.name == "postgresql":
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
+    finally:
+        engine.dispose()
+
+
+def open_records(location: Path | str) -> Engine:
+    """Open the records at a file or database URL and bring their tables up to date.
+
+    Blocking. Raises ``Misconfigured`` if they cannot be opened or were written by a newer version.
+    """
+    url = _prepared(location)
     engine = records_engine(url)
     try:
-        if not _is_up_to_date(engine):
-            patient = records_engine(url, patient=True)
-            try:
-                with patient.begin() as connection:
-                    migrate(connection)
-            finally:
-                patient.dispose()
+        with _opening(url):
+            if not _is_up_to_date(engine):
+                patient = records_engine(url, patient=True)
+                try:
+                    with patient.begin() as connection:
+                        lock_migrations(connection)
+                        migrate(connection)
+                finally:
+                    patient.dispose()
     except Misconfigured:
         engine.dispose()
         raise
-    except SQLAlchemyError as error:
-        engine.dispose()
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise Misconfigured(f"cannot open the records at {url.render_as_string()}: {reason}") from error
     return engine
