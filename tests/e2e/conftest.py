@@ -118,12 +118,15 @@ class Complaints:
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.may_lose_connection = False
+        self.may_be_refused = False
+        """Requests may be answered with an error; the browser calls every such answer one of the page."""
 
     def note(self, message: ConsoleMessage) -> None:
         if message.type not in ("error", "warning"):
             return
         lost = "Failed to load resource: net::ERR_" in message.text or "INCOMPLETE_CHUNKED" in message.text
-        if not (lost and self.may_lose_connection):
+        refused = "responded with a status of 4" in message.text
+        if not ((lost and self.may_lose_connection) or (refused and self.may_be_refused)):
             self.messages.append(message.text)
 
 

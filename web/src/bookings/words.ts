@@ -143,7 +143,6 @@ export const words = {
     extend: "Extend",
     extendBy: ["4h", "1d"],
     release: "Release",
-    releaseHint: "The rest of the time becomes free at once.",
     cancel: "Cancel booking",
     cancelSeries: "Cancel the series",
     copy: "Book again",

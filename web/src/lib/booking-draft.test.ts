@@ -26,7 +26,12 @@ describe("what the address asks for", () => {
   });
 
   it("begins now where the time given has come", () => {
-    expect(read("gpus.n/GPU-1@1700000030-1700003600")).toMatchObject({ draft: { start: "now" } });
+    expect(read("gpus.n/GPU-1@1700000030-1700003690")).toMatchObject({
+      draft: { start: "now", end: "1h 1m" },
+    });
+    expect(read("gpus.n/GPU-1@1700000030-1700003700")).toMatchObject({
+      draft: { start: "now", end: "2023-11-15 00:15" },
+    });
   });
 
   it("names any so many of a model, a whole node, or what the viewer runs", () => {

@@ -59,9 +59,11 @@ export function readWanted(text: string, zone: string, now: number): Wanted {
       : { to: "new", nodeId: null, draft: {} };
   const times = SECONDS.exec(span);
   const [from, to] = [Number(times?.[1]), Number(times?.[2])];
+  const isNow = from <= now + MINUTE;
   const when = times && {
-    start: from <= now + MINUTE ? EMPTY_DRAFT.start : minuteText(from, zone),
-    end: minuteText(to, zone),
+    start: isNow ? EMPTY_DRAFT.start : minuteText(from, zone),
+    // So long from now, unless it was aimed at a time that people would write.
+    end: isNow && to % (15 * MINUTE) !== 0 ? lengthText(to - from) : minuteText(to, zone),
   };
   if (word === "running") return { to: "new", nodeId: null, draft: { kind: "running", ...when } };
   if (word === "any") {
@@ -84,6 +86,17 @@ export function writeDevices(devices: readonly DeviceRef[], from?: number, to?: 
 }
 
 export const writeAny = (count: number, model: string): string => `any.${count}.${encode(model)}`;
+
+/** As people write it and the hub reads it: "1d 4h". */
+export function lengthText(seconds: number): string {
+  const minutes = Math.max(1, Math.round(seconds / MINUTE));
+  const parts = [
+    [Math.floor(minutes / 1440), "d"],
+    [Math.floor(minutes / 60) % 24, "h"],
+    [minutes % 60, "m"],
+  ] as const;
+  return parts.flatMap(([count, unit]) => (count > 0 ? [`${count}${unit}`] : [])).join(" ");
+}
 
 const encode = (text: string): string => encodeURIComponent(text).replaceAll(".", "%2E");
 

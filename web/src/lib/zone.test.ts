@@ -8,6 +8,7 @@ import {
   momentText,
   offsetAt,
   readDay,
+  readMinute,
   spanText,
   startOfDay,
   wallOf,
@@ -52,6 +53,8 @@ describe("local times", () => {
   it("writes days and minutes as they stand in addresses and fields", () => {
     expect(dayText(at("2026-11-16T23:30:00Z"), BERLIN)).toBe("2026-11-17");
     expect(minuteText(at("2026-11-16T17:05:00Z"), BERLIN)).toBe("2026-11-16 18:05");
+    expect(readMinute("2026-11-16 18:05", BERLIN)).toBe(at("2026-11-16T17:05:00Z"));
+    expect(readMinute("3d 4h", BERLIN)).toBeNull();
     expect(readDay("2026-13-40", BERLIN)).toBeNull();
     expect(readDay("soon", BERLIN)).toBeNull();
   });

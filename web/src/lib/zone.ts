@@ -107,6 +107,14 @@ export function minuteText(at: number, zone: string): string {
   return `${dayText(at, zone)} ${twoDigits(hour)}:${twoDigits(minute)}`;
 }
 
+/** The moment that is written so; `null` if it is none. */
+export function readMinute(text: string, zone: string): number | null {
+  const [, year, month, day, hour, minute] =
+    /^(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)$/.exec(text.trim())?.map(Number) ?? [];
+  if (!year || !month || !day || hour === undefined || minute === undefined) return null;
+  return momentOf({ year, month, day, hour, minute }, zone);
+}
+
 export function timeOfDay(at: number, zone: string): string {
   const { hour, minute } = wallOf(at, zone);
   return `${twoDigits(hour)}:${twoDigits(minute)}`;
