@@ -124,6 +124,7 @@ export const pageStrings = {
     eccNone: "none",
     copy: "Copy",
     copied: "Copied",
+    calendar: "Bookings in my calendar",
     copyUuid: "Copy the UUID",
     throttleReasons: {
       1: "being idle",

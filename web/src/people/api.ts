@@ -1,52 +1,17 @@
 /** What the pages for people ask of the hub. */
+import type { components } from "../lib/api";
 import type { Account, Role } from "../lib/people";
 import { request } from "../lib/request";
 
-export type Scope = "read" | "book" | "admin";
+type Schemas = components["schemas"];
+/** The hub leaves nothing out of what it tells. */
+type Told<Name extends keyof Schemas> = Required<Schemas[Name]>;
 
-export interface LoginRecord {
-  readonly id: string;
-  readonly created_at: number;
-  readonly expires_at: number;
-  readonly seen_at: number;
-  readonly peer: string;
-  readonly agent: string;
-  readonly is_current: boolean;
-}
-
-export interface TokenRecord {
-  readonly id: string;
-  readonly title: string;
-  readonly scopes: readonly Scope[];
-  readonly created_at: number;
-  readonly expires_at: number;
-  readonly seen_at: number | null;
-}
-
-export interface FeedRecord {
-  readonly id: string;
-  readonly kind: "account" | "device";
-  readonly created_at: number;
-}
-
-export interface AuditEntry {
-  readonly id: number;
-  readonly at: number;
-  readonly account_id: string | null;
-  readonly who: string;
-  readonly peer: string | null;
-  readonly action: string;
-  readonly subject: string;
-  readonly detail: string;
-}
-
-export interface AccountChange {
-  display_name?: string;
-  role?: Role;
-  groups?: readonly string[];
-  linux_names?: readonly string[];
-  is_disabled?: boolean;
-}
+export type KeptToken = Told<"KeptToken">;
+export type Scope = KeptToken["scopes"][number];
+export type AuditEntry = Told<"AuditEntry">;
+export type AccountChange = Schemas["AccountChange"];
+export type DeviceRef = Schemas["DeviceRef"];
 
 const of = (id: string): string => `accounts/${encodeURIComponent(id)}`;
 
@@ -54,15 +19,19 @@ export const own = {
   change: (change: { display_name: string }) => request<Account>("PATCH", "account", { body: change }),
   changePassword: (before: string, next: string) =>
     request("POST", "account/password", { body: { old_password: before, new_password: next } }),
-  sessions: () => request<LoginRecord[]>("GET", "account/sessions"),
+  sessions: () => request<Told<"KeptSession">[]>("GET", "account/sessions"),
   endSession: (id: string) => request("DELETE", `account/sessions/${encodeURIComponent(id)}`),
   endOtherSessions: () => request("DELETE", "account/sessions"),
-  tokens: () => request<TokenRecord[]>("GET", "account/tokens"),
+  tokens: () => request<KeptToken[]>("GET", "account/tokens"),
   addToken: (title: string, scopes: readonly Scope[], days: number) =>
-    request<{ token: string }>("POST", "account/tokens", { body: { title, scopes, days } }),
+    request<Told<"CreatedToken">>("POST", "account/tokens", { body: { title, scopes, days } }),
   endToken: (id: string) => request("DELETE", `account/tokens/${encodeURIComponent(id)}`),
-  feeds: () => request<FeedRecord[]>("GET", "account/feeds"),
-  addFeed: () => request<{ url: string }>("POST", "account/feeds", { body: { kind: "account" } }),
+  feeds: () => request<Told<"FeedView">[]>("GET", "account/feeds"),
+  /** Of one's own bookings, or of all bookings of a device. */
+  addFeed: (device: DeviceRef | null) =>
+    request<Told<"CreatedFeed">>("POST", "account/feeds", {
+      body: { kind: device ? "device" : "account", device },
+    }),
   endFeed: (id: string) => request("DELETE", `account/feeds/${encodeURIComponent(id)}`),
   erase: (name: string, password: string) => request("POST", "account/erase", { body: { name, password } }),
 };
@@ -70,9 +39,9 @@ export const own = {
 export const accounts = {
   all: () => request<Account[]>("GET", "accounts"),
   add: (account: { name: string; display_name: string; role: Role }) =>
-    request<{ account: Account; password: string | null }>("POST", "accounts", { body: account }),
+    request<Told<"CreatedAccount">>("POST", "accounts", { body: account }),
   change: (id: string, change: AccountChange) => request<Account>("PATCH", of(id), { body: change }),
-  resetPassword: (id: string) => request<{ password: string }>("POST", `${of(id)}/password`),
+  resetPassword: (id: string) => request<Told<"TemporaryPassword">>("POST", `${of(id)}/password`),
   endSessions: (id: string) => request("DELETE", `${of(id)}/sessions`),
   remove: (id: string) => request("DELETE", of(id)),
 };

@@ -39,6 +39,16 @@ export const words = {
     insecureLink: "Try this page by HTTPS",
     or: "or",
     by: (label: string): string => `Continue with ${label}`,
+    /** What may go wrong on the way back from single sign-on. */
+    problems: {
+      account_disabled: "This account is disabled. Ask an admin of this hub.",
+      group_needed: "Your groups do not allow you in. Ask an admin of this hub.",
+      login_denied: "The login was declined there.",
+      login_expired: "That took too long. Try again.",
+      name_taken: "Your name belongs to another account here. Ask an admin of this hub.",
+      provider_down: "Single sign-on cannot be reached now. Try again in a moment.",
+    } as Record<string, string>,
+    problem: "Single sign-on did not work. Try again; if that does not help, the hub's log says why.",
     forgotten: "Password forgotten? An admin of this hub can give you a new one.",
     without: "Look without logging in",
     again: "Log in again",
@@ -141,8 +151,9 @@ export const words = {
     feeds: "Calendar",
     feedsHint: "Bookings in your calendar program, by a secret address. Whoever has it can read them.",
     noFeeds: "No calendar addresses.",
-    newFeed: "New address",
-    feedKinds: { account: "My bookings", device: "Bookings of a GPU" } as Record<string, string>,
+    newFeed: (what: string): string => `New address: ${what}`,
+    feedOwn: "my bookings",
+    feedDevice: (device: string): string => `bookings of ${device}`,
     feedOnce: "Give this address to your calendar program. It is shown only now.",
 
     data: "Your data",
