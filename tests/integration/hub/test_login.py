@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from gpuherd.api.hub import Hub
 from gpuherd.auth.settings import LoginSettings
+from support.authority import Authority, needs_openssl
 from support.hub import running_hub
 from support.people import (
     BY,
@@ -364,3 +366,24 @@ def test_while_the_records_do_not_answer_those_who_are_in_stay_in(tmp_path: Path
             assert response.status == 201
 
     play(tmp_path, story)
+
+
+@needs_openssl
+def test_over_its_own_https_the_cookie_is_bound_to_https(tmp_path: Path) -> None:
+    issued = Authority(tmp_path / "ca").issue("IP:127.0.0.1")
+
+    async def story(hub: Hub, _: aiohttp.ClientSession) -> None:
+        add_account(hub, "ada", password=PASSWORD)
+        trust = ssl.create_default_context(cafile=tmp_path / "ca" / "ca.pem")
+        connector = aiohttp.TCPConnector(ssl=trust)
+        body = {"name": "ada", "password": PASSWORD}
+        async with aiohttp.ClientSession(hub.url, connector=connector) as http:
+            async with http.post("api/v1/session", json=body) as response:
+                assert response.status == 201
+                set_cookie = response.headers["Set-Cookie"]
+            assert set_cookie.startswith("__Host-gpuherd=ghs_")
+            assert set_cookie.endswith("; Path=/; HttpOnly; SameSite=Lax; Secure")
+            shown = {"Cookie": set_cookie.partition(";")[0]}
+            assert await whoami(http, headers=shown) == "ada"
+
+    play(tmp_path / "hub", story, tls_certificate=issued.file, tls_key=issued.key)
