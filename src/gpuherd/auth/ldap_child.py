@@ -6,6 +6,7 @@ end: in the hub everything would stand still (``child_check``).
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import sys
@@ -21,6 +22,12 @@ from msgspec import Struct
 from gpuherd.auth.way_settings import LdapSettings
 
 __all__ = ["LdapAnswer", "LdapQuestion", "answer"]
+
+SYSTEM_CA_FILES = (
+    Path("/etc/ssl/certs/ca-certificates.crt"),  # Debian, Arch
+    Path("/etc/pki/tls/certs/ca-bundle.crt"),  # Fedora, RHEL
+    Path("/etc/ssl/ca-bundle.pem"),  # SUSE
+)
 
 
 class LdapQuestion(Struct, frozen=True, kw_only=True):
@@ -51,6 +58,8 @@ class _Trouble(Exception):  # noqa: N818 - ends up as the answer's ``trouble``
 
 def main() -> None:
     """Answer one question."""
+    # Before the library is loaded: what /etc/ldap/ldap.conf says of certificates and referrals is for other programs.
+    os.environ["LDAPNOINIT"] = "1"
     question = msgspec.json.decode(sys.stdin.buffer.read(), type=LdapQuestion, dec_hook=_to_path)
     sys.stdout.buffer.write(msgspec.json.encode(answer(question)))
 
@@ -111,8 +120,9 @@ class _Login:
         settings = self._settings
         client = self._bonsai.LDAPClient(settings.url, settings.starttls)
         client.set_cert_policy("demand")
-        if settings.tls_ca_file is not None:
-            client.set_ca_cert(str(settings.tls_ca_file))
+        trusted = settings.tls_ca_file or next((file for file in SYSTEM_CA_FILES if file.is_file()), None)
+        if trusted is not None:
+            client.set_ca_cert(str(trusted))
         # A referral would carry the password to wherever the directory says.
         client.set_server_chase_referrals(False)
         client.set_ignore_referrals(True)

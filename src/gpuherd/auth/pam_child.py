@@ -22,9 +22,13 @@ PAM_DISALLOW_NULL_AUTHTOK = 0x0001
 def main() -> None:
     """Answer one question."""
     question = json.load(sys.stdin)
+    # Modules may print; what they do must not get into the answer.
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     stage, code, reason = _ask_pam(question["service"], question["name"], question["password"])
     user = _user(question["name"]) if code == 0 else None
-    json.dump({"stage": stage, "code": code, "reason": reason, "user": user}, sys.stdout)
+    with answer:
+        json.dump({"stage": stage, "code": code, "reason": reason, "user": user}, answer)
 
 
 def _ask_pam(service: str, name: str, password: str) -> tuple[str, int, str]:

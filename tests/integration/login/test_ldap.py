@@ -174,6 +174,8 @@ def test_certificate_of_someone_else_is_refused(
 
     with pytest.raises(Failed, match=r"certificate.*check login\.ldap\.tls_ca_file"):
         way(options, tls_ca_file=other).check("alice", "alice's password")
+    with pytest.raises(Failed, match=r"certificate.*check login\.ldap\.tls_ca_file"):
+        way(options, tls_ca_file=None).check("alice", "alice's password")  # nor do the system's own know it
     with pytest.raises(Failed, match=r"tls_ca_file"):
         way(options, tls_ca_file=other, url=slapd.url, starttls=True).check("alice", "alice's password")
     assert slapd.log().count("BIND") == before

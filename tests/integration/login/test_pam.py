@@ -178,7 +178,10 @@ def test_module_that_cannot_answer_is_a_failure_not_a_wrong_password(tmp_path: P
         PamWay(PamSettings(service=service)).check("someone", "password")
 
 
-def test_password_is_in_no_argument_list_and_no_environment(tmp_path: Path, user: LocalUser) -> None:
+def test_password_is_in_no_argument_list_and_the_hubs_environment_in_no_module(
+    tmp_path: Path, user: LocalUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_PRELOAD_FOR_HUB_ONLY", "mark-of-the-hub")
     seen = tmp_path / "seen"
     script = tmp_path / "look"
     script.write_text(f"#!/bin/sh\ncat /proc/$PPID/cmdline /proc/$PPID/environ >{seen}\nexit 0\n")
@@ -188,6 +191,7 @@ def test_password_is_in_no_argument_list_and_no_environment(tmp_path: Path, user
 
     assert b"pam_child" in seen.read_bytes()
     assert user.password.encode() not in seen.read_bytes()
+    assert b"mark-of-the-hub" not in seen.read_bytes()
 
 
 def test_service_without_a_file_stops_the_start() -> None:
