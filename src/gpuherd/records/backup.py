@@ -53,9 +53,9 @@ def _tables(connection: Connection) -> Iterator[tuple[BackupTable, Iterator[Sequ
     for kept in metadata.sorted_tables:
         if kept.name not in _LEFT_OUT:
             head = BackupTable(
-                table=kept.name,
-                columns=kept.columns.keys(),
-                base64=[one.name for one in kept.columns if isinstance(one.type, LargeBinary)],
+                table=str(kept.name),
+                columns=[str(one.name) for one in kept.columns],
+                base64=[str(one.name) for one in kept.columns if isinstance(one.type, LargeBinary)],
             )
             query = select(kept).order_by(*kept.primary_key.columns)
             yield head, iter(connection.execute(query))

@@ -92,11 +92,13 @@ def _written(row: Sequence[object], head: BackupTable) -> list[object]:
 
 def _lines(file: Path) -> Iterator[bytes]:
     try:
-        with gzip.open(file, "rb") as packed:
-            yield from packed
-    except gzip.BadGzipFile as error:
-        raise _no_backup(file) from error
-    except (EOFError, zlib.error) as error:
+        with file.open("rb") as raw:
+            if raw.read(2) != b"\x1f\x8b":
+                raise _no_backup(file)
+            raw.seek(0)
+            with gzip.open(raw, "rb") as packed:
+                yield from packed
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise _damaged(file) from error
     except OSError as error:
         raise Refused("no_backup", f"cannot read {file}: {error.strerror}") from error

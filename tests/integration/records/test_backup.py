@@ -1,0 +1,326 @@
+"""All records to a file and back, also into the other kind of database; whatever is wrong with it changes nothing."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Engine, func, select, text
+
+from gpuherd.cli.hub import command
+from gpuherd.model.errors import Failed, Misconfigured, Refused
+from gpuherd.model.people import Actor
+from gpuherd.records.audit import AuditRecords
+from gpuherd.records.backup import restore_backup, write_backup
+from gpuherd.records.bookings import BookingRecords, Conflict
+from gpuherd.records.database import open_records, records_file
+from gpuherd.records.nodes import NodeRecords
+from gpuherd.records.people import PeopleRecords
+from gpuherd.records.tables import metadata
+from support.booking_drafts import BY, NOW, START, A, B, draft
+from support.postgresql import Postgresql
+
+KEPT_OUT = {"login_sessions", "setup_codes", "join_tokens"}
+COUNTS = {"node_revision", "people_revision", "booking_revision"}
+
+
+def fill(engine: Engine) -> None:
+    """Put something into every table."""
+    nodes, people, bookings = NodeRecords(engine), PeopleRecords(engine), BookingRecords(engine)
+    nodes.add_token(digest="join", now=NOW, expires_at=NOW + 9e9, uses=2)
+    nodes.enrol(node_id="n1", name="Ä 🐑", credential="digest of n1", now=5.123456789)
+    ada = people.create_account(
+        name="ada",
+        display_name="Ada\nLovelace “☕”",
+        role="admin",
+        source="oidc",
+        subject="17",
+        password_hash="$argon2id$…",
+        groups=["vision"],
+        linux_names=["alovelace"],
+        now=NOW,
+        by=BY,
+    ).id
+    people.add_session(
+        id="s", digest="d1", account_id=ada, created_at=NOW, expires_at=NOW + 9e9, peer="p", agent="a"
+    )
+    people.add_token(
+        id="t",
+        digest="d2",
+        account_id=ada,
+        title="",
+        scopes=["book"],
+        created_at=NOW,
+        expires_at=NOW + 9e9,
+        by=BY,
+    )
+    people.add_feed(id="f", digest="d3", account_id=ada, kind="device", device=A, created_at=NOW, by=BY)
+    people.put_setup_code("d4", NOW + 9e9)
+    people.secret("pseudonyms")
+    by = Actor(account_id=ada, label="ada", peer="192.0.2.1")
+    bookings.create(
+        [draft(A, B, owner_id=ada, comment='"\\ \t'), draft(A, at=START + 604_800)], now=NOW, by=by
+    )
+    first = bookings.create([draft(A, at=START + 9 * 3600)], now=NOW, by=by)[0]
+    bookings.change(first.id, revision=None, now=NOW, by=by, state="cancelled")
+    bookings.create([draft(A, at=START + 9 * 3600)], now=NOW, by=by)
+
+
+def content(location: Path | str) -> dict[str, list[Any]]:
+    engine = open_records(location)
+    try:
+        with engine.connect() as connection:
+            return {
+                table.name: sorted(connection.execute(select(table)), key=repr)
+                for table in metadata.sorted_tables
+            }
+    finally:
+        engine.dispose()
+
+
+@pytest.fixture
+def places(
+    tmp_path: Path, migrated_sqlite: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], Path | str]]:
+    """Gives a new place with empty tables in the backend that is named."""
+    with ExitStack() as stack:
+
+        def place(backend: str) -> Path | str:
+            if backend == "sqlite":
+                folder = tmp_path / f"state{len(list(tmp_path.iterdir()))}"
+                folder.mkdir()
+                return Path(shutil.copy(migrated_sqlite, records_file(folder)))
+            server: Postgresql = request.getfixturevalue("postgresql")
+            return stack.enter_context(server.database(migrated=True))
+
+        yield place
+
+
+@pytest.fixture
+def filled(places: Callable[[str], Path | str]) -> Path:
+    """Records with something in every table."""
+    location = places("sqlite")
+    assert isinstance(location, Path)
+    engine = open_records(location)
+    fill(engine)
+    engine.dispose()
+    return location
+
+
+@pytest.fixture
+def saved(filled: Path, tmp_path: Path) -> Path:
+    """A backup of them."""
+    write_backup(filled, tmp_path / "backup", now=NOW)
+    return tmp_path / "backup"
+
+
+@pytest.mark.parametrize("to", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("of", ["sqlite", "postgresql"])
+def test_everything_comes_back_in_either_database(
+    places: Callable[[str], Path | str], tmp_path: Path, of: str, to: str
+) -> None:
+    source, target, file = places(of), places(to), tmp_path / "backup"
+    engine = open_records(source)
+    fill(engine)
+    with engine.connect() as connection:
+        assert [
+            table.name
+            for table in metadata.sorted_tables
+            if not connection.execute(select(func.count()).select_from(table)).scalar_one()
+        ] == []
+    engine.dispose()
+    before = content(source)
+
+    written = write_backup(source, file, now=NOW)
+    assert file.stat().st_mode & 0o777 == 0o600
+    restored = restore_backup(file, target, now=NOW + 5)
+    assert restored == written
+    assert written.rows == sum(len(rows) for name, rows in before.items() if name not in KEPT_OUT)
+
+    after = content(target)
+    for name in set(before) - KEPT_OUT - COUNTS - {"audit"}:
+        assert after[name] == before[name], name
+    assert {name: after[name] for name in KEPT_OUT} == {name: [] for name in KEPT_OUT}
+    assert {name: after[name][0].number for name in COUNTS} == {
+        name: before[name][0].number + 1 for name in COUNTS
+    }
+    assert set(after["audit"]) > set(before["audit"])
+
+    engine = open_records(target)  # and goes on from there
+    bookings, log = BookingRecords(engine), AuditRecords(engine)
+    entry = log.search()[0]
+    assert (entry.action, entry.who, entry.detail) == (
+        "records.restore",
+        "command line",
+        "backup of 2027-01-15 08:00 UTC",
+    )
+    with pytest.raises(Conflict):
+        bookings.create([draft(B)], now=NOW, by=BY)
+    made = bookings.create([draft(B, at=START + 7200)], now=NOW, by=BY)[0]
+    assert made.id == 5
+    assert made.revision == bookings.revision()
+    with pytest.raises(Exception, match="audit_append_only"), engine.begin() as connection:
+        connection.execute(text("DELETE FROM audit"))
+    engine.dispose()
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgresql"])
+def test_records_are_not_lost_unless_that_is_said(
+    places: Callable[[str], Path | str], saved: Path, backend: str
+) -> None:
+    target = places(backend)
+    engine = open_records(target)
+    NodeRecords(engine).enrol(node_id="precious", name="p", credential="d", now=1.0)
+    engine.dispose()
+    before = content(target)
+    with pytest.raises(Refused, match="add --replace") as caught:
+        restore_backup(saved, target)
+    assert caught.value.code == "records_not_empty"
+    assert content(target) == before
+    restore_backup(saved, target, replace=True)
+    assert [row.id for row in content(target)["nodes"]] == ["n1"]
+
+
+def test_a_place_without_tables_will_do(saved: Path, tmp_path: Path) -> None:
+    restore_backup(saved, tmp_path / "new" / "records.sqlite")
+    assert len(content(tmp_path / "new" / "records.sqlite")["bookings"]) == 4
+
+
+def _rewritten(file: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    file.write_bytes(gzip.compress(b"".join(change(gzip.decompress(file.read_bytes()).splitlines(True)))))
+
+
+def _flipped(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def _newer_tables(lines: list[bytes]) -> list[bytes]:
+    return [lines[0].replace(b'"0002"', b'"0099"'), *lines[1:]]
+
+
+def _newer_format(lines: list[bytes]) -> list[bytes]:
+    return [lines[0].replace(b'"gpuherd_backup":1', b'"gpuherd_backup":2'), *lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("harm", "code", "words"),
+    [
+        (lambda file: file.write_bytes(file.read_bytes()[:-20]), "backup_damaged", "copy it again"),
+        (lambda file: file.write_bytes(file.read_bytes()[:300]), "backup_damaged", "cut short"),
+        (_flipped, "backup_damaged", "damaged"),
+        (lambda file: _rewritten(file, lambda lines: lines[:-1]), "backup_damaged", "cut short"),
+        (lambda file: _rewritten(file, lambda lines: lines[:5] + lines[6:]), "backup_damaged", "damaged"),
+        (lambda file: _rewritten(file, lambda lines: lines[:1]), "backup_damaged", "damaged"),
+        (lambda file: file.write_bytes(b""), "no_backup", "is no backup"),
+        (lambda file: file.write_bytes(b"PK something else" * 99), "no_backup", "is no backup"),
+        (lambda file: file.write_bytes(gzip.compress(b'{"other": 1}\n')), "no_backup", "is no backup"),
+        (lambda file: file.write_bytes(gzip.compress(b"\xff\xfe")), "no_backup", "is no backup"),
+        (lambda file: file.unlink(), "no_backup", "No such file"),
+        (lambda file: _rewritten(file, _newer_tables), "backup_newer", "install that version"),
+        (lambda file: _rewritten(file, _newer_format), "backup_newer", "install that version"),
+    ],
+)
+def test_a_bad_backup_is_refused_and_changes_nothing(
+    filled: Path, saved: Path, harm: Callable[[Path], object], code: str, words: str
+) -> None:
+    harm(saved)
+    before = content(filled)
+    with pytest.raises(Refused, match=words) as caught:
+        restore_backup(saved, filled, replace=True)
+    assert caught.value.code == code
+    assert content(filled) == before
+
+
+def _forged(lines: list[bytes]) -> list[bytes]:
+    """Let two bookings overlap, with a checksum that is right."""
+    changed = [line.replace(b'"cancelled",false', b'"active",true') for line in lines[:-1]]
+    changed = [
+        line.replace(b",false]", b",true]") if line.startswith(b"[3,") and b"GPU-a" in line else line
+        for line in changed
+    ]
+    assert changed != lines[:-1]
+    end = {"rows": json.loads(lines[-1])["rows"], "sha256": hashlib.sha256(b"".join(changed)).hexdigest()}
+    return [*changed, json.dumps(end).encode()]
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgresql"])
+def test_what_the_database_refuses_half_way_changes_nothing(
+    places: Callable[[str], Path | str], saved: Path, backend: str
+) -> None:
+    target = places(backend)
+    restore_backup(saved, target)
+    before = content(target)
+    _rewritten(saved, _forged)
+    with pytest.raises(Failed, match="nothing was changed") as caught:
+        restore_backup(saved, target, replace=True)
+    assert caught.value.__cause__ is None
+    assert content(target) == before
+
+
+def test_a_backup_of_the_first_release_is_migrated(tmp_path: Path, saved: Path) -> None:
+    """Its tables come into being as they were, and then go the way of all records."""
+    lines = [
+        b'{"gpuherd_backup":1,"schema":"0001","program":"0.1","created_at":1.0}\n',
+        b'{"table":"node_revision","columns":["id","number"],"base64":[]}\n',
+        b"[1,41]\n",
+        b'{"table":"nodes","columns":["id","name","enrolled_at"],"base64":[]}\n',
+        b'["a","A",5.5]\n',
+    ]
+    end = {"rows": 2, "sha256": hashlib.sha256(b"".join(lines)).hexdigest()}
+    saved.write_bytes(gzip.compress(b"".join(lines) + json.dumps(end).encode()))
+    restore_backup(saved, tmp_path / "records.sqlite")
+    engine = open_records(tmp_path / "records.sqlite")
+    assert NodeRecords(engine).revision() == 42
+    assert BookingRecords(engine).create([draft(A)], now=NOW, by=BY)[0].id == 1
+    engine.dispose()
+
+
+def test_records_of_a_newer_version_are_not_replaced(filled: Path, saved: Path) -> None:
+    engine = open_records(filled)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(Misconfigured, match="newer gpuherd"):
+        restore_backup(saved, filled, replace=True)
+
+
+def test_a_backup_that_cannot_be_written_leaves_the_last_one(
+    filled: Path, saved: Path, tmp_path: Path
+) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(Failed, match=r"cannot write .*nowhere"):
+        write_backup(filled, tmp_path / "nowhere" / "backup")
+    with pytest.raises(Refused, match=r"is hub\.state_dir right"):
+        write_backup(tmp_path / "elsewhere" / "records.sqlite", saved)
+    assert saved.read_bytes() == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_commands(filled: Path, tmp_path: Path) -> None:
+    def run(*arguments: str | Path) -> Any:
+        return CliRunner().invoke(command, [str(argument) for argument in arguments])
+
+    file, new = tmp_path / "file", tmp_path / "new"
+    result = run("--state-dir", filled.parent, "backup", file)
+    assert (result.exit_code, result.output) == (0, f"{len_of(file)} rows written to {file}\n")
+    result = run("--state-dir", new, "restore", file)
+    assert result.exit_code == 0, result.exception
+    assert "rows restored from the backup of" in result.output
+    assert content(records_file(new))["bookings"] == content(filled)["bookings"]
+    again = run("--state-dir", new, "restore", file)
+    assert isinstance(again.exception, Refused)
+    assert run("--state-dir", new, "restore", file, "--replace").exit_code == 0
+
+
+def len_of(file: Path) -> int:
+    return int(json.loads(gzip.decompress(file.read_bytes()).splitlines()[-1])["rows"])
