@@ -70,7 +70,7 @@ class HookLedger:
 
     def page(self, key: str, now: float) -> HookPage:
         """Give a hook's page, an empty one if it is new."""
-        return self._content.hooks.setdefault(key, HookPage(since=now))
+        return self._content.hooks.setdefault(key, HookPage(since=int(now)))  # bookings know whole seconds
 
     def keep_only(self, keys: set[str]) -> None:
         """Forget hooks that are no longer set up."""

@@ -181,6 +181,8 @@ def _reason(error: Exception) -> str:
             return f"its certificate is not trusted ({error.verify_message})"
         case socket.gaierror():
             return "its name is not known"
+        case http.client.RemoteDisconnected() | ConnectionResetError():
+            return "it hung up without a word; is it an https address?"
         case ConnectionRefusedError():
             return "nothing listens there"
         case OSError():

@@ -41,7 +41,7 @@ def handlers(services: Services) -> list[Any]:
             return Response(b"", status_code=304, headers={"ETag": tag})
         return Response(
             content,
-            media_type="text/calendar; charset=utf-8",
+            media_type="text/calendar",
             headers={"ETag": tag, "Content-Disposition": 'inline; filename="gpuherd.ics"'},
         )
 
