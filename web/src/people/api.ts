@@ -56,3 +56,7 @@ export interface AuditSearch {
 
 export const searchAudit = (search: AuditSearch, signal: AbortSignal): Promise<AuditEntry[]> =>
   request<AuditEntry[]>("GET", "audit", { query: { ...search }, signal });
+
+/** How many bookings wait for an admin's word. */
+export const pendingBookings = async (): Promise<number> =>
+  (await request<unknown[]>("GET", "bookings", { query: { state: "pending", limit: 500 } })).length;

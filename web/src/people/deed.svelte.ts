@@ -32,7 +32,9 @@ export class Deed {
       await action();
       return true;
     } catch (error) {
-      this.#failure = error instanceof Error ? error : new Error(String(error));
+      const failure = error instanceof Error ? error : new Error(String(error));
+      // What was given up has not failed.
+      if (failure.name !== "AbortError") this.#failure = failure;
       return false;
     } finally {
       this.#isBusy = false;
