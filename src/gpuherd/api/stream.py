@@ -88,7 +88,7 @@ class LiveStream:
         wall: Callable[[], float],
         note_watching: Callable[[Viewer], None] = lambda viewer: None,
     ) -> None:
-        """``note_watching`` is told at every tick who watches with an account."""
+        """``note_watching`` is told who watches with an account, when that begins and at every tick."""
         self._fleet = fleet
         self._max_viewers = max_viewers
         self._wall = wall
@@ -173,6 +173,8 @@ class LiveStream:
         watcher = _Watcher(task, viewer, viewer.privacy, is_deflated=_takes_gzip(scope))
         self._watchers.add(watcher)
         self._enter_own(watcher)
+        if viewer.account is not None:
+            self._note_watching(viewer)
         watch = asyncio.get_running_loop().create_task(_leave_with(receive, task))
         try:
             await self._send_all(send, watcher)

@@ -225,9 +225,10 @@ def test_who_watches_is_noted_while_it_does() -> None:
         async with watched(house, root, Viewer(privacy="public")) as streams:
             for stream in streams:
                 await stream.events()
+            assert house.watching == ["root"], "also if it looks only once"
             house.tick()
         house.tick()
-        assert house.watching == ["root"]
+        assert house.watching == ["root", "root"]
 
     story(tell)
 

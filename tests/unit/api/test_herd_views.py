@@ -1,0 +1,115 @@
+"""Views are made once a tick for each class; doors of older tools show their own nodes as these always did."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuherd.api.command_reads import CommandReads
+from gpuherd.api.errors import HttpError
+from gpuherd.api.health import (
+    Health,
+    HealthSummary,
+    LinkHealth,
+    LoopHealth,
+    StoreHealth,
+    ViewerHealth,
+    health_for,
+)
+from gpuherd.api.herd_views import HerdViews
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.model.people import Viewer
+from gpuherd.model.processes import Process, ProcessUse
+from gpuherd.model.targets import NodeWay
+from support.herd import WORKING, ManualClock, Speaker, gpu
+
+WAYS: tuple[NodeWay, ...] = ("gpustat", "node_info", "push")
+
+
+@pytest.fixture
+def views() -> HerdViews:
+    clock = ManualClock()
+    fleet = Fleet(clock=clock)
+    for way in WAYS:
+        fleet.add_node(way, way, way)
+        node = Speaker(fleet, clock, way)
+        node.describe(
+            gpu(0),
+            processes=(Process(pid=1, user="ada", command="python3 train.py"),),
+            uses=(ProcessUse(process=0, device=0),),
+        )
+        node.sample(WORKING)
+    fleet.tick()
+    return HerdViews(fleet, CommandReads(clock, is_public=False))
+
+
+@pytest.mark.parametrize("way", ["gpustat", "node_info"])
+def test_a_door_shows_command_lines_of_its_own_nodes_only(views: HerdViews, way: NodeWay) -> None:
+    shown = {node.id: node.devices[0].processes[0] for node in views.door(way).nodes}
+    assert {node_id: process.command for node_id, process in shown.items()} == {
+        each: "python3 train.py" if each == way else "python" for each in WAYS
+    }
+    assert {process.user for process in shown.values()} == {"ada"}
+
+
+def test_each_class_has_one_view_until_the_next_tick(views: HerdViews) -> None:
+    member, public = Viewer(privacy="member"), Viewer(privacy="public")
+    first = views.herd(member)
+    assert views.herd(member) is first
+    assert views.herd(public) is not first
+    assert views.users(public) is views.users(public)
+    views.renew()
+    assert views.herd(member) is not first
+
+
+@pytest.mark.parametrize("viewer", [Viewer(privacy=None), Viewer(privacy="counts")])
+def test_who_sees_totals_alone_reads_nothing_else(views: HerdViews, viewer: Viewer) -> None:
+    for read in (
+        lambda: views.herd(viewer),
+        lambda: views.node(viewer, "push"),
+        lambda: views.node(viewer, "no such node"),
+        lambda: views.devices(viewer),
+        lambda: views.users(viewer),
+        lambda: views.recent(viewer, "push", None),
+    ):
+        with pytest.raises(HttpError):
+            read()
+
+
+def test_errors_of_the_hubs_own_parts_are_for_admins() -> None:
+    loop = LoopHealth(
+        name="keep last state",
+        state="failing",
+        rounds=1,
+        errors=1,
+        consecutive_errors=1,
+        last_error="disk /secret/place is full",
+        last_error_at=None,
+        last_success_at=None,
+    )
+    health = Health(
+        status="degraded",
+        reasons=("keep last state: disk /secret/place is full", "hosts.txt: gpu07 is no address"),
+        version="1",
+        time=1.0,
+        uptime_seconds=1.0,
+        tick=1,
+        loops=(loop,),
+        store=StoreHealth(
+            state="failing", saved_at=None, waiting_nodes=3, last_error="disk /secret/place is full"
+        ),
+        links=LinkHealth(open=1, replaced=0, refused_credentials=0, flapping=("gpu07",)),
+        lists=(),
+        viewers=ViewerHealth(open=1, limit=9, resyncs=0),
+        nodes=(),
+    )
+    assert health_for(health, "admin") is health
+    shown = health_for(health, "member")
+    assert "secret" not in str(shown)
+    assert isinstance(shown, Health)
+    assert shown.reasons == (
+        "keep last state: fails; the hub's log says why",
+        "hosts.txt: gpu07 is no address",
+    )
+    for privacy in (None, "counts", "public"):
+        summary = health_for(health, privacy)
+        assert summary == HealthSummary(status="degraded", version="1", time=1.0, uptime_seconds=1.0)
