@@ -42,7 +42,7 @@ WAY_THREADS = 4
 WAY_SECONDS = 25.0
 CROWDED = "too many logins at a time; try again in a moment"
 CROWDED_SECONDS = 5
-QUIET = 10
+QUIET = 5
 """How much the threads that check passwords stand back: whoever looks at the herd comes first."""
 
 T = TypeVar("T")
