@@ -68,13 +68,20 @@ class _Watcher:
         self.viewer = viewer
         self.privacy = privacy
         self.is_deflated = is_deflated
-        self.is_dropped = False
         self.own: _OwnNews | None = None
+        self.has_begun = False
+        self.has_left = False
+        self._is_ended = False
 
-    def drop(self) -> None:
+    def end(self) -> None:
         """End the stream at once, whatever it is about to send."""
-        self.is_dropped = True
-        self.task.cancel()
+        if not self._is_ended:
+            self._is_ended = True
+            self.task.cancel()
+
+    def was_ended(self) -> bool:
+        """Take back our own cancellation; false if someone else cancelled the task as well."""
+        return self._is_ended and self.task.uncancel() == 0
 
 
 class LiveStream:
@@ -131,7 +138,7 @@ class LiveStream:
         """End at once the streams of the viewers for whom this is so; gives how many."""
         dropped = [watcher for watcher in self._watchers if is_over(watcher.viewer)]
         for watcher in dropped:
-            watcher.drop()
+            watcher.end()
         return len(dropped)
 
     def _wake(self) -> None:
@@ -175,14 +182,13 @@ class LiveStream:
         self._enter_own(watcher)
         if viewer.account is not None:
             self._note_watching(viewer)
-        watch = asyncio.get_running_loop().create_task(_leave_with(receive, task))
+        watch = asyncio.get_running_loop().create_task(_leave_with(receive, watcher))
         try:
             await self._send_all(send, watcher)
         except asyncio.CancelledError:
-            is_ours = watch.done() or self._is_closing or watcher.is_dropped
-            if not is_ours or task.uncancel() > 0:
+            if not watcher.was_ended():
                 raise
-            if watcher.is_dropped and not watch.done():
+            if watcher.has_begun and not watcher.has_left:
                 await _end(send)
         except TimeoutError:
             pass
@@ -225,6 +231,7 @@ class LiveStream:
         if is_deflated:
             headers.append((b"content-encoding", b"gzip"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
+        watcher.has_begun = True
         issue = self._last_snapshot()
         content = GZIP_HEADER if is_deflated else b""
         content += issue.content(privacy, self._editor(privacy), is_deflated)
@@ -257,9 +264,9 @@ class LiveStream:
         self._is_closing = True
         self._wake()
         if self._watchers:
-            _, stuck = await asyncio.wait({watcher.task for watcher in self._watchers}, timeout=1.0)
-            for task in stuck:
-                task.cancel()
+            await asyncio.wait({watcher.task for watcher in self._watchers}, timeout=1.0)
+            for stuck in self._watchers:
+                stuck.end()
 
 
 def _takes_gzip(scope: Scope) -> bool:
@@ -267,10 +274,11 @@ def _takes_gzip(scope: Scope) -> bool:
     return any(part.split(";")[0].strip() == "gzip" for part in accepted.lower().split(","))
 
 
-async def _leave_with(receive: Receive, viewer: asyncio.Task[Any]) -> None:
+async def _leave_with(receive: Receive, watcher: _Watcher) -> None:
     while True:
         if (await receive())["type"] == "http.disconnect":
-            viewer.cancel()
+            watcher.has_left = True
+            watcher.end()
             return
 
 
