@@ -114,9 +114,9 @@ class OidcSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "Unless given, made from the address that the browser used, if that is a name of hub.allowed_hosts."
         ),
     ] = None
-    label: Annotated[str, Meta(min_length=1, max_length=60, description="What the button says.")] = (
-        "Log in with single sign-on"
-    )
+    label: Annotated[
+        str, Meta(min_length=1, max_length=60, description="What the button says after `Continue with`.")
+    ] = "single sign-on"
     scopes: Annotated[tuple[str, ...], Meta(description="What is asked for; always with openid.")] = (
         "openid",
         "profile",

@@ -75,7 +75,7 @@ class RedirectWay(Protocol):
 
     @property
     def label(self) -> str:
-        """What its button says."""
+        """What its button says after "Continue with"."""
 
     @property
     def redirect_url(self) -> str | None:

@@ -107,9 +107,7 @@ def played(
                 },
                 KEY,
             )
-            settings = OidcSettings(
-                issuer=provider.issuer, client_id="hub", label="Log in with X", **(oidc or {})
-            )
+            settings = OidcSettings(issuer=provider.issuer, client_id="hub", label="X", **(oidc or {}))
             options = {
                 "ways": LoginWays(redirect=OidcWay(settings)),
                 "login": LoginSettings(oidc=settings, admin_groups=("gpu-admins",)),
@@ -151,7 +149,7 @@ def test_button_is_told_of(tmp_path: Path) -> None:
         url = urljoin(browser.hub.url, "api/v1/session")
         async with aiohttp.ClientSession() as session, session.get(url) as response:
             assert (await response.json())["redirect"] == {
-                "label": "Log in with X",
+                "label": "X",
                 "url": "api/v1/login/oidc",
             }
 
@@ -240,6 +238,20 @@ def test_answer_that_says_something_twice_is_refused(tmp_path: Path) -> None:
         assert location.endswith("problem=login_failed")
 
     played(tmp_path, story)
+
+
+def test_many_failures_are_answered_without_asking_the_provider(tmp_path: Path) -> None:
+    async def story(browser: Browser) -> None:
+        url = await browser.start()
+        for _ in range(20):
+            assert "problem=login_expired" in await browser.arrive(url, {"code": "x", "state": "x"})
+        before = len(browser.provider.asked)
+        assert "problem=too_many_attempts" in await browser.come_back(await browser.start())
+        assert len(browser.provider.asked) == before
+        browser.headers = {"X-Forwarded-For": "192.0.2.8", "X-Forwarded-Proto": "https"}
+        assert "problem" not in await browser.start()  # others are not held up
+
+    played(tmp_path, story, trusted_proxies=("127.0.0.1",))
 
 
 def test_name_of_a_local_account_is_not_taken_over(tmp_path: Path) -> None:

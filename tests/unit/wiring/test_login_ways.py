@@ -33,7 +33,7 @@ def test_each_table_makes_its_way(tmp_path: Path) -> None:
 
     assert made.passwords == ()
     assert made.redirect is not None
-    assert made.redirect.label == "Log in with single sign-on"
+    assert made.redirect.label == "single sign-on"
     assert made.header is not None
     assert made.header.vouched([(b"x-remote-user", b"alice")], "10.0.0.5") is not None
 

@@ -6,6 +6,7 @@ import base64
 import binascii
 import logging
 import re
+import time
 from typing import Annotated, Any
 
 from litestar import Request, Response, get
@@ -17,6 +18,7 @@ from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.errors import ErrorBody, HttpError
 from gpuherd.api.sender import Sender, sender_of
 from gpuherd.api.services import Services
+from gpuherd.auth.attempts import FailedAttempts
 from gpuherd.auth.ways import RedirectWay
 from gpuherd.model.errors import Failed, Refused
 
@@ -32,7 +34,17 @@ MAX_TARGET_LENGTH = 1000
 PAGE_FROM_START = "../../../"
 PAGE_FROM_CALLBACK = "../../../../"
 _TOLD = frozenset(
-    "account_disabled group_needed insecure last_admin login_denied login_expired login_failed name_taken".split()  # noqa: SIM905
+    {
+        "account_disabled",
+        "group_needed",
+        "insecure",
+        "last_admin",
+        "login_denied",
+        "login_expired",
+        "login_failed",
+        "name_taken",
+        "too_many_attempts",
+    }
 )
 _TARGET = re.compile(r"(\?|/(?![/\\]))[!-\[\]-~]*")
 
@@ -107,6 +119,7 @@ def _redirect_url(request: Request[Any, Any, Any], way: RedirectWay, sender: Sen
 
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
+    attempts = FailedAttempts()
 
     @get(
         START_PATH,
@@ -159,7 +172,10 @@ def handlers(services: Services) -> list[Any]:
         handshake, target = _kept(request, sender)
         pairs = list(request.query_params.multi_items())
         answer = {name: str(value) for name, value in pairs}
+        now = time.monotonic()
         try:
+            # Each one that looks right makes the hub ask the provider.
+            attempts.check(sender.address, now)
             if len(answer) < len(pairs):
                 raise Refused("login_failed", "the answer of the provider holds something twice")  # noqa: TRY301
             vouched = await way.finish(
@@ -174,6 +190,8 @@ def handlers(services: Services) -> list[Any]:
                 before=viewer_of(request),
             )
         except (Failed, Refused, HttpError) as error:
+            if isinstance(error, Refused):
+                attempts.failed(sender.address, now)
             return _trouble(error, PAGE_FROM_CALLBACK, sender)
         location = f"{PAGE_FROM_CALLBACK}{target}" if target.startswith("?") else target
         return _redirect(location, _cookie(sender, ""), session_cookie=entered.cookie(sender))
