@@ -15,6 +15,7 @@ from gpuherd.fleet.bounds import drop_lies
 from gpuherd.fleet.changes import FleetChange, OwnCommands
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer
+from gpuherd.fleet.describing import Models, copy_columns, count_uses, describe_devices, flag_problems
 from gpuherd.fleet.hygiene import clean_problems
 from gpuherd.fleet.kept import age_seconds, last_report, play_back
 from gpuherd.fleet.listing import ListedDevice, list_devices
@@ -26,7 +27,7 @@ from gpuherd.fleet.pseudonyms import Pseudonyms
 from gpuherd.fleet.publish import Publication
 from gpuherd.fleet.recent import Recent, RecentView
 from gpuherd.fleet.report_run import ReportRun
-from gpuherd.fleet.rows import DeviceRows, Floats, NodeRows
+from gpuherd.fleet.rows import DeviceRows, NodeRows
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings, PrivacySettings
 from gpuherd.fleet.states import kept_states, restore_states
 from gpuherd.fleet.twins import find_twins
@@ -43,8 +44,6 @@ from gpuherd.wire.matrix import LAYOUT
 __all__ = ["Fleet"]
 
 log = logging.getLogger(__name__)
-
-SPARE_MODELS = 64
 
 
 class Fleet:
@@ -71,7 +70,7 @@ class Fleet:
         self._nodes: dict[str, Node] = {}
         self._rows = DeviceRows()
         self._node_rows = NodeRows()
-        self._models: dict[tuple[str, int | None], int] = {}
+        self._models: Models = {}
         self._unsaved: dict[str, Node] = {}
         self._reports: dict[str, ReportRun] = {}
         self._recent = Recent(self._rows, self._node_rows, clock)
@@ -224,10 +223,10 @@ class Fleet:
             self._rows.write(node.start, frame.devices)
             self._node_rows.write(node.row, frame.host)
         else:
-            _copy(
+            copy_columns(
                 self._rows.values, node.start, node.count, frame.devices, node.layout.devices, LAYOUT.devices
             )
-            _copy(self._node_rows.values, node.row, 1, frame.host, node.layout.host, LAYOUT.host)
+            copy_columns(self._node_rows.values, node.row, 1, frame.host, node.layout.host, LAYOUT.host)
         node.disks, node.processes, node.uses = frame.disks, frame.processes, frame.uses
         if "contact" in node.notes:
             self.note(node.id, "contact", None)
@@ -255,7 +254,7 @@ class Fleet:
             self._booked.devices_moved(node.id)
             self._publication.devices_moved(node)
         node.facts = run.facts
-        self._describe_rows(node)
+        describe_devices(self._rows, node, self.names, self._models)
         node.table, node.owners = run.table, run.owners
         self._booked.table_changed(node.id)
         self._owned.take(node)
@@ -268,51 +267,13 @@ class Fleet:
         )
         node.run = run
         self._node_rows.interval[node.row] = run.hello.interval_seconds
-        uses = [use.device for use in node.table.uses if use.kind == "compute"]
-        counts = np.bincount(uses, minlength=node.count) if uses else 0
-        self._rows.compute_uses[node.start : node.start + node.count] = counts
+        count_uses(self._rows, node)
         self._set_problems(node, node.raw_problems)
-
-    def _describe_rows(self, node: Node) -> None:
-        rows = self._rows
-        if len(self._models) > 2 * rows.used + SPARE_MODELS:
-            self._forget_models()
-        rows.node[node.start : node.start + node.count] = node.row
-        position = {device.uuid: node.start + offset for offset, device in enumerate(node.devices)}
-        for row, device in enumerate(node.devices, node.start):
-            total = device.memory_total_bytes
-            counts = total is not None and total > 0 and device.memory_basis != "host"
-            rows.memory_total[row] = total if counts else np.nan
-            rows.parent[row] = -1 if device.parent_uuid is None else position[device.parent_uuid]
-            rows.is_partitioned[row] = device.is_partitioned
-            rows.model[row] = self._models.setdefault((self.names.gpu(device), total), len(self._models))
-
-    def _forget_models(self) -> None:
-        """Number the models anew that devices still have: names come from nodes and could pile up."""
-        used = self._rows.model >= 0
-        kept, numbers = np.unique(self._rows.model[used], return_inverse=True)
-        names = list(self._models)
-        self._models.clear()
-        self._models.update({names[model]: number for number, model in enumerate(kept.tolist())})
-        self._rows.model[used] = numbers
 
     def _set_problems(self, node: Node, problems: tuple[Problem, ...]) -> None:
         node.raw_problems = problems
         node.problems = clean_problems(problems)
-        block = slice(node.start, node.start + node.count)
-        whole_node = any(problem.is_fault and problem.device_uuid is None for problem in problems)
-        faulty = {p.device_uuid for p in problems if p.is_fault}
-        partial = {p.device_uuid for p in problems if p.code == "metric_failed"}
-        blind = {p.device_uuid for p in problems if p.code == "processes_failed"}
-        # A slice is no better than the GPU it is cut from.
-        self._rows.is_faulty[block] = [
-            whole_node
-            or device.uuid in faulty
-            or (device.parent_uuid in faulty and device.parent_uuid is not None)
-            for device in node.devices
-        ]
-        self._rows.is_partial[block] = [None in partial or device.uuid in partial for device in node.devices]
-        self._rows.is_blind[block] = [None in blind or device.uuid in blind for device in node.devices]
+        flag_problems(self._rows, node)
         self._publication.inventory_changed(node)
 
     # -- the tick ----------------------------------------------------------------------------------------------
@@ -453,16 +414,3 @@ class Fleet:
     def node_health(self) -> tuple[NodeHealth, ...]:
         """How each node's frames fared."""
         return tuple(node.health() for node in self._nodes.values())
-
-
-def _copy(
-    target: Floats, start: int, count: int, matrix: bytes, names: tuple[str, ...], ours: tuple[str, ...]
-) -> None:
-    """Copy a matrix of another version's columns into ``count`` rows, column by column, matched by name."""
-    if count == 0:
-        return
-    source = np.frombuffer(matrix, dtype="<f8").reshape(count, -1)
-    target[start : start + count] = np.nan
-    for place, name in enumerate(ours):
-        if name in names:
-            target[start : start + count, place] = source[:, names.index(name)]
