@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
+
+from msgspec import structs
 
 from gpuherd.api.asgi import Scope, header
 from gpuherd.api.cookies import session_secret
@@ -53,6 +56,7 @@ class Identity:
         self._records = records
         self._calls = calls
         self._clock = clock
+        self._refreshing = asyncio.Lock()
         self.proxy_word: ProxyWord | None = None
 
     async def viewer(self, scope: Scope) -> Viewer:
@@ -63,7 +67,11 @@ class Identity:
             viewer = await self._someone(scope, sender)
         except Failed as error:
             raise HttpError(503, "unavailable", str(error), headers={"Retry-After": "5"}) from error
-        return viewer or Viewer(privacy=self._shown_to(sender), peer=sender.address)
+        if viewer is None:
+            return Viewer(privacy=self._shown_to(sender), peer=sender.address)
+        if viewer.privacy is None:  # a token that may not read sees at least what everyone sees
+            return structs.replace(viewer, privacy=self._shown_to_all)
+        return viewer
 
     async def _someone(self, scope: Scope, sender: Sender) -> Viewer | None:
         scheme, _, credential = (header(scope, b"authorization") or "").partition(" ")
@@ -119,12 +127,13 @@ class Identity:
 
     async def refresh(self) -> None:
         """Read all accounts anew, and which keys still hold."""
-        for _ in range(3):
-            digests = self._authority.digests()
-            known = await self._calls.run(load_known, self._records, digests, self._clock.wall())
-            if digests.keys() >= self._authority.digests().keys():
-                break  # nobody has come in meanwhile
-        self._authority.learn(known)
+        async with self._refreshing:  # or an older answer could come last
+            for _ in range(3):
+                digests = self._authority.digests()
+                known = await self._calls.run(load_known, self._records, digests, self._clock.wall())
+                if digests.keys() >= self._authority.digests().keys():
+                    break  # nobody has come in meanwhile
+            self._authority.learn(known)
 
     async def note_use(self) -> None:
         """Write down which keys were used. Every minute."""
