@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import importlib.util
 import json
+import ssl
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from support.authority import Certificate
 from support.running import free_port
 
 __all__ = ["RealProvider", "ScriptedProvider", "need_provider", "running_provider", "scripted_provider"]
@@ -126,9 +128,9 @@ def running_provider(folder: Path) -> Iterator[RealProvider]:
 class ScriptedProvider:
     """Answers as told. ``token`` makes the ID token from the nonce that was asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, scheme: str = "http") -> None:
         self.port = free_port()
-        self.issuer = f"http://127.0.0.1:{self.port}"
+        self.issuer = f"{scheme}://127.0.0.1:{self.port}"
         self.metadata: dict[str, Any] = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize?tenant=lab",
@@ -190,14 +192,18 @@ class ScriptedProvider:
 
 
 @contextlib.asynccontextmanager
-async def scripted_provider() -> AsyncIterator[ScriptedProvider]:
-    """Run the scripted one in this event loop."""
-    provider = ScriptedProvider()
+async def scripted_provider(certificate: Certificate | None = None) -> AsyncIterator[ScriptedProvider]:
+    """Run the scripted one in this event loop, with a certificate by HTTPS."""
+    provider = ScriptedProvider("http" if certificate is None else "https")
+    context = None
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate.file, certificate.key)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", provider._serve)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", provider.port).start()
+    await web.TCPSite(runner, "127.0.0.1", provider.port, ssl_context=context).start()
     try:
         yield provider
     finally:

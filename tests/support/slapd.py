@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import signal
@@ -16,7 +17,15 @@ import pytest
 from support.authority import Authority
 from support.running import free_port
 
-__all__ = ["ADMIN_PASSWORD", "SEARCHER", "SEARCHER_PASSWORD", "Slapd", "need_slapd", "running_slapd"]
+__all__ = [
+    "ADMIN_PASSWORD",
+    "SEARCHER",
+    "SEARCHER_PASSWORD",
+    "ZOES_PASSWORD",
+    "Slapd",
+    "need_slapd",
+    "running_slapd",
+]
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 _SLAPD = shutil.which("slapd", path=_PATH)
@@ -27,6 +36,8 @@ ADMIN = f"cn=admin,{BASE}"
 ADMIN_PASSWORD = "the directory's owner"
 SEARCHER = f"cn=searcher,ou=services,{BASE}"
 SEARCHER_PASSWORD = "looks people up"
+
+ZOES_PASSWORD = "pässwörd \N{SNOWMAN}"
 
 _CONFIG = """\
 include /etc/ldap/schema/core.schema
@@ -94,6 +105,13 @@ uid: bob
 cn: Bob (the \\ builder)
 sn: Birch
 userPassword: bob's password
+
+dn: uid=zoe,ou=people,{BASE}
+objectClass: inetOrgPerson
+uid: zoe
+cn:: {base64.b64encode("Zoé Weiß".encode()).decode()}
+sn: W
+userPassword:: {base64.b64encode(ZOES_PASSWORD.encode()).decode()}
 
 dn: uid=twin,ou=people,{BASE}
 objectClass: inetOrgPerson

@@ -16,7 +16,7 @@ from gpuherd.auth.way_settings import LdapSettings
 from gpuherd.model.errors import Failed, Refused
 from support.authority import Authority
 from support.running import free_port
-from support.slapd import BASE, SEARCHER, SEARCHER_PASSWORD, Slapd, need_slapd, running_slapd
+from support.slapd import BASE, SEARCHER, SEARCHER_PASSWORD, ZOES_PASSWORD, Slapd, need_slapd, running_slapd
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +263,13 @@ def test_parentheses_and_backslashes_of_the_directory_are_only_text(options: dic
 
     assert bob is not None
     assert bob.display_name == "Bob (the \\ builder)"
+
+
+def test_passwords_and_names_have_all_letters(options: dict[str, Any]) -> None:
+    zoe = way(options).check("zoe", ZOES_PASSWORD)
+
+    assert zoe is not None
+    assert zoe.display_name == "Zoé Weiß"
 
 
 def test_answer_of_a_known_person_holds_no_password(options: dict[str, Any]) -> None:

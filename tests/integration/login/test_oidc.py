@@ -23,6 +23,7 @@ from gpuherd.auth.oidc import OidcWay
 from gpuherd.auth.way_settings import OidcSettings
 from gpuherd.auth.ways import VouchedFor
 from gpuherd.model.errors import Failed, Misconfigured, Refused
+from support.authority import Authority, needs_openssl
 from support.oidc_provider import (
     RealProvider,
     ScriptedProvider,
@@ -501,6 +502,23 @@ def test_metadata_are_kept_through_an_outage_and_renewed() -> None:
             await way.start(REDIRECT)
 
     played(story)
+
+
+@needs_openssl
+def test_certificate_of_the_provider_is_verified(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+
+    async def run() -> None:
+        async with scripted_provider(authority.issue("IP:127.0.0.1")) as provider:
+            provider.keys = [KEY.as_dict(private=False)]
+            provider.token = signed(provider)
+            known = OidcSettings(issuer=provider.issuer, client_id="hub", tls_ca_file=authority.file)
+            assert (await whole_login(provider, OidcWay(known))).name == "alice"
+            unknown = OidcSettings(issuer=provider.issuer, client_id="hub")
+            with pytest.raises(Failed, match=r"no TLS connection.*check login\.oidc\.tls_ca_file"):
+                await OidcWay(unknown).start(REDIRECT)
+
+    asyncio.run(run())
 
 
 def test_provider_that_is_down_is_a_failure() -> None:
