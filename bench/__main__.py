@@ -18,6 +18,7 @@ from bench.hub import measure_p2, measure_p6
 from bench.login import measure_login
 from bench.measure import Figure
 from bench.page import measure_page
+from bench.privacy import measure_privacy
 from bench.pull import measure_pull
 from bench.ssh import measure_ssh
 from bench.viewers import measure_p4
@@ -30,6 +31,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "bookings": measure_bookings,
     "login": measure_login,
     "page": measure_page,
+    "privacy": measure_privacy,
     "pull": measure_pull,
     "ssh": measure_ssh,
 }
