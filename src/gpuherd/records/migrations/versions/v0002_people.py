@@ -14,21 +14,29 @@ depends_on = None
 
 _COUNTED = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
+# Those that hold a device lie apart, so the first that ends later is the only one that can be in the way: one step in
+# the index, however many there are.
 _SQLITE_TRIGGERS = (
     """
     CREATE TRIGGER booking_devices_free_insert BEFORE INSERT ON booking_devices WHEN NEW.holds
     BEGIN
-        SELECT RAISE(ABORT, 'booking_conflict') FROM booking_devices
-        WHERE node_id = NEW.node_id AND uuid = NEW.uuid AND holds AND booking_id <> NEW.booking_id
-            AND starts_at < NEW.ends_at AND ends_at > NEW.starts_at;
+        SELECT RAISE(ABORT, 'booking_conflict') FROM (
+            SELECT starts_at FROM booking_devices
+            WHERE node_id = NEW.node_id AND uuid = NEW.uuid AND holds AND booking_id <> NEW.booking_id
+                AND ends_at > NEW.starts_at
+            ORDER BY ends_at LIMIT 1
+        ) WHERE starts_at < NEW.ends_at;
     END
     """,
     """
     CREATE TRIGGER booking_devices_free_update BEFORE UPDATE ON booking_devices WHEN NEW.holds
     BEGIN
-        SELECT RAISE(ABORT, 'booking_conflict') FROM booking_devices
-        WHERE node_id = NEW.node_id AND uuid = NEW.uuid AND holds AND rowid <> OLD.rowid
-            AND starts_at < NEW.ends_at AND ends_at > NEW.starts_at;
+        SELECT RAISE(ABORT, 'booking_conflict') FROM (
+            SELECT starts_at FROM booking_devices
+            WHERE node_id = NEW.node_id AND uuid = NEW.uuid AND holds AND rowid <> OLD.rowid
+                AND ends_at > NEW.starts_at
+            ORDER BY ends_at LIMIT 1
+        ) WHERE starts_at < NEW.ends_at;
     END
     """,
     """
