@@ -64,7 +64,7 @@ class _Calendar:
             # Most who work on a device now are those who booked it.
             keeps_to_it = runs_now and worker is not None and self._chance.random() < 0.8
             holder = worker if keeps_to_it and worker else f"user{self._chance.randint(1, 17):02}"
-            waits = time > self._now + DAY and self._chance.random() < 0.12
+            waits = time > self._now + DAY and self._chance.random() < 0.03
             yield self._draft(devices, holder, time, ends, "pending" if waits else "active")
             time = ends + self._chance.choice((0, 6, 12, 30, 60, 90)) * HOUR
 
