@@ -301,5 +301,6 @@ def _conflict_message(conflict: Conflict, in_the_way: Sequence[Booking], herd: H
     first = in_the_way[0]
     shared = [ref for ref in first.devices if ref in conflict.devices] or first.devices
     what = herd.word(shared[0])
-    more = f" and {len(conflict.devices) - 1} more" if len(conflict.devices) > 1 else ""
-    return f"{what}{more} is booked at that time, by {first.owner_name}; take others, or another time"
+    others = len(conflict.devices) - 1
+    what += f" and {others} more are" if others else " is"
+    return f"{what} booked at that time, by {first.owner_name}; take others, or another time"
