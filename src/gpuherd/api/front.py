@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from gpuherd.api.identity import Identity
@@ -49,10 +51,16 @@ class Front(Struct, frozen=True, kw_only=True):
 
 
 def open_front(
-    settings: HubSettings, login: LoginSettings, ways: LoginWays, *, records: OpenRecords, clock: Clock
+    settings: HubSettings,
+    login: LoginSettings,
+    ways: LoginWays,
+    *,
+    records: OpenRecords,
+    clock: Clock,
+    shown_user: Callable[[str], str],
 ) -> Front:
     """Put the parts together; nothing is read yet."""
-    authority, calls = Authority(), RecordCalls()
+    authority, calls = Authority(shown_user=shown_user), RecordCalls()
     identity = Identity(settings, authority=authority, records=records.people, calls=calls, clock=clock)
     reception = Reception(
         login,

@@ -174,7 +174,12 @@ class Hub:
         try:
             records = await asyncio.to_thread(open_hub_records, self.settings)
             self._front = open_front(
-                self.settings, self._login, self._ways, records=records, clock=self.clock
+                self.settings,
+                self._login,
+                self._ways,
+                records=records,
+                clock=self.clock,
+                shown_user=self.fleet.names.user,
             )
             secret = await asyncio.to_thread(records.people.secret, PSEUDONYM_SECRET)
             self.fleet.set_pseudonyms(Pseudonyms(secret))

@@ -188,9 +188,10 @@ class Reception:
         """Give the account of someone for whom another service vouches, made or brought up to date if need be."""
         by = Actor(account_id=None, label=f"login by {vouched.source}", peer=sender.address)
         account = await self._calls.run(self._provisioning.account_of, vouched, now=self._clock.wall(), by=by)
-        if self._authority.account(account.id) != account:
+        known = self._authority.account(account.id)
+        if known is None or (known.role, known.groups) != (account.role, account.groups):
             await self._identity.refresh()
-        return account
+        return self._authority.account(account.id) or account
 
     async def set_up(
         self, code: str, *, name: str, display_name: str | None, password: str, sender: Sender, agent: str

@@ -7,7 +7,7 @@ learnt when they are first shown.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, structs
 
@@ -42,7 +42,11 @@ class Known(Struct, frozen=True, kw_only=True):
 class Authority:
     """Accounts by id, keys by the digest of their secret. All methods are called on the event loop."""
 
-    def __init__(self, *, max_keys: int = MAX_KEYS) -> None:
+    def __init__(
+        self, *, shown_user: Callable[[str], str] = lambda name: name, max_keys: int = MAX_KEYS
+    ) -> None:
+        """``shown_user`` tells under which name a user of the nodes is known: someone's alias is that someone."""
+        self._shown_user = shown_user
         self._max_keys = max_keys
         self._accounts: dict[str, Account] = {}
         self._keys: OrderedDict[str, Key] = OrderedDict()
@@ -54,11 +58,15 @@ class Authority:
 
     def learn(self, known: Known) -> None:
         """Replace everything."""
-        self._accounts = {account.id: account for account in known.accounts}
+        self._accounts = {account.id: self._with_aliases(account) for account in known.accounts}
         self._keys = OrderedDict(known.keys)
         self._expiries = {key.id: key.expires_at for key in known.keys.values()}
         self.revision = known.revision
         self.generation += 1
+
+    def _with_aliases(self, account: Account) -> Account:
+        names = {*account.linux_names, *map(self._shown_user, account.linux_names)}
+        return structs.replace(account, linux_names=tuple(sorted(names)))
 
     def digests(self) -> dict[str, bool]:
         """Give the digests of all known keys, and which of them are tokens."""

@@ -121,3 +121,14 @@ def test_the_use_of_keys_is_noted_once() -> None:
     let_in(authority, key("t", is_token=True))
     assert authority.take_seen() == {"k": False, "t": True}
     assert authority.take_seen() == {}
+
+
+def test_someone_is_also_whom_their_aliases_stand_for() -> None:
+    aliases = {"bobby": "bob"}
+    authority = Authority(shown_user=lambda name: aliases.get(name, name))
+    authority.learn(
+        Known(revision=1, accounts=(account("robert", linux_names=("bobby", "robert")),), keys={})
+    )
+    found = authority.account("id-robert")
+    assert found is not None
+    assert found.linux_names == ("bob", "bobby", "robert")
