@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bench.agent import measure_p1
+from bench.booking_records import measure_booking_records
 from bench.bookings import measure_bookings
 from bench.hub import measure_p2, measure_p6
 from bench.login import measure_login
@@ -30,6 +31,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P6": measure_p6,
     "bookings": measure_bookings,
     "login": measure_login,
+    "booking-records": measure_booking_records,
     "page": measure_page,
     "privacy": measure_privacy,
     "pull": measure_pull,

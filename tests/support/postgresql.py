@@ -21,8 +21,7 @@ from gpuherd.records.tables import audit_retention, booking_revision, metadata, 
 
 __all__ = ["Postgresql", "running_postgresql", "why_no_postgresql"]
 
-# Written through the kernel, not to the disk: killed servers are tried here, not power cuts.
-_OPTIONS = "-c listen_addresses= -c fsync=off -c autovacuum=off -c max_connections=200"
+_OPTIONS = "-c listen_addresses= -c max_connections=200"
 
 
 def _programs() -> Path | None:
@@ -40,10 +39,12 @@ def why_no_postgresql() -> str | None:
 class Postgresql:
     """A server with databases of our own."""
 
-    def __init__(self, folder: Path, programs: Path, user: str) -> None:
+    def __init__(self, folder: Path, programs: Path, user: str, *, durable: bool) -> None:
         self._folder = folder
         self._programs = programs
         self._user = user
+        # Otherwise written through the kernel, not to the disk: killed servers are tried here, not power cuts.
+        self._options = _OPTIONS if durable else f"{_OPTIONS} -c fsync=off -c autovacuum=off"
         self._numbers = itertools.count(1)
         self._emptied: list[str] = []
 
@@ -60,7 +61,7 @@ class Postgresql:
 
     def start(self) -> None:
         """Start the server and wait for it."""
-        options = f"{_OPTIONS} -c unix_socket_directories={self._folder}"
+        options = f"{self._options} -c unix_socket_directories={self._folder}"
         log = self._folder / "log"
         self.run("pg_ctl", "-D", self._folder / "data", "-w", "-l", log, "-o", options, "start")
 
@@ -151,8 +152,8 @@ class Postgresql:
 
 
 @contextmanager
-def running_postgresql() -> Iterator[Postgresql]:
-    """Run a server in a folder of its own."""
+def running_postgresql(*, durable: bool = False) -> Iterator[Postgresql]:
+    """Run a server in a folder of its own; a durable one for measuring."""
     programs = _programs()
     assert programs is not None
     user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
@@ -160,7 +161,7 @@ def running_postgresql() -> Iterator[Postgresql]:
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, user, user)
-        server = Postgresql(folder, programs, user)
+        server = Postgresql(folder, programs, user, durable=durable)
         locale = ("--no-sync", "--locale=C", "-E", "UTF8")
         server.run("initdb", "-D", folder / "data", "-A", "trust", "-U", "gpuherd", *locale)
         server.start()

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import secrets as randomness
-import unicodedata
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
 
 from gpuherd.model.errors import Refused
 from gpuherd.model.people import Account, AccountSource, Actor, Role
+from gpuherd.records.account_rows import (
+    count_admins,
+    describe_change,
+    insert_account,
+    keep_an_admin,
+    known_account,
+    load_accounts,
+    name_key,
+    set_groups,
+    set_linux_names,
+)
 from gpuherd.records.audit import ERASED, Deed, write_audit
 from gpuherd.records.tables import (
     accounts,
@@ -20,16 +29,14 @@ from gpuherd.records.tables import (
     audit,
     booking_revision,
     bookings,
-    linux_names,
     login_sessions,
-    memberships,
     people_revision,
     setup_codes,
 )
 from gpuherd.records.tables import secrets as secrets_table
 from gpuherd.records.transactions import BadText, count_change, lock, reading, revision_of, writing
 
-__all__ = ["AccountRecords", "People", "name_key"]
+__all__ = ["AccountRecords", "People"]
 
 
 class People(Struct, frozen=True, kw_only=True):
@@ -37,158 +44,6 @@ class People(Struct, frozen=True, kw_only=True):
 
     revision: int
     accounts: tuple[Account, ...]
-
-
-def name_key(name: str) -> str:
-    """Give the form in which names are compared: neither case nor the way a letter is composed tells two apart."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-
-
-def _load(connection: Connection, condition: ColumnElement[bool] | None = None) -> tuple[Account, ...]:
-    query = select(accounts).order_by(accounts.c.name_key)
-    if condition is not None:
-        query = query.where(condition)
-    rows = connection.execute(query).all()
-    chosen = [row.id for row in rows] if condition is not None else None
-    groups: dict[str, list[str]] = defaultdict(list)
-    claimed: dict[str, list[str]] = defaultdict(list)
-    members = select(memberships)
-    claims = select(linux_names)
-    if chosen is not None:
-        members = members.where(memberships.c.account_id.in_(chosen))
-        # Also who else claims their names.
-        claims = claims.where(
-            linux_names.c.account_id.in_(chosen) | linux_names.c.linux_name.in_([row.name for row in rows])
-        )
-    for row in connection.execute(members):
-        groups[row.account_id].append(row.group_name)
-    holder: dict[str, str] = {}
-    for row in connection.execute(claims):
-        claimed[row.account_id].append(row.linux_name)
-        holder[row.linux_name] = row.account_id
-    return tuple(
-        Account(
-            id=row.id,
-            name=row.name,
-            display_name=row.display_name,
-            role=row.role,
-            groups=tuple(sorted(groups[row.id])),
-            source=row.source,
-            # The person's own name, too, unless it is someone else's on the nodes.
-            linux_names=tuple(
-                sorted({*claimed[row.id], *([row.name] if holder.get(row.name, row.id) == row.id else [])})
-            ),
-            is_disabled=row.is_disabled,
-            created_at=row.created_at,
-            last_login_at=row.last_login_at,
-        )
-        for row in rows
-    )
-
-
-def _known(connection: Connection, account_id: str) -> Account:
-    found = _load(connection, accounts.c.id == account_id)
-    if not found:
-        raise Refused("unknown_account", "there is no such account")
-    return found[0]
-
-
-def _other_admins(connection: Connection, account_id: str = "") -> int:
-    return int(
-        connection.execute(
-            select(func.count())
-            .select_from(accounts)
-            .where(accounts.c.role == "admin", accounts.c.is_disabled.is_(False), accounts.c.id != account_id)
-        ).scalar_one()
-    )
-
-
-def _keep_an_admin(connection: Connection, account: Account) -> None:
-    """Refuse to lose the last one who could undo it."""
-    if account.role == "admin" and not account.is_disabled and not _other_admins(connection, account.id):
-        raise Refused(
-            "last_admin", "this is the last admin who can log in; make someone else an admin before"
-        )
-
-
-def _set_groups(connection: Connection, account_id: str, groups: Iterable[str]) -> None:
-    connection.execute(delete(memberships).where(memberships.c.account_id == account_id))
-    if rows := [{"account_id": account_id, "group_name": group} for group in sorted(set(groups))]:
-        connection.execute(insert(memberships), rows)
-
-
-def _set_linux_names(connection: Connection, account_id: str, names: Collection[str]) -> None:
-    taken = connection.execute(
-        select(linux_names.c.linux_name)
-        .where(linux_names.c.linux_name.in_(sorted(set(names))), linux_names.c.account_id != account_id)
-        .order_by(linux_names.c.linux_name)
-    ).first()
-    if taken is not None:
-        raise Refused(
-            "linux_name_taken", f"the user {taken.linux_name} on the nodes is another account already"
-        )
-    connection.execute(delete(linux_names).where(linux_names.c.account_id == account_id))
-    if rows := [{"linux_name": name, "account_id": account_id} for name in sorted(set(names))]:
-        connection.execute(insert(linux_names), rows)
-
-
-def _insert(
-    connection: Connection,
-    *,
-    name: str,
-    display_name: str,
-    role: Role,
-    source: AccountSource,
-    subject: str | None,
-    password_hash: str | None,
-    linux_names: Collection[str],
-    groups: Collection[str],
-    now: float,
-) -> Account:
-    key = name_key(name)
-    if connection.execute(select(accounts.c.id).where(accounts.c.name_key == key)).first() is not None:
-        raise Refused("name_taken", f"there is already an account {name}; choose another name")
-    if subject is not None and (
-        connection.execute(
-            select(accounts.c.id).where(accounts.c.source == source, accounts.c.subject == subject)
-        ).first()
-        is not None
-    ):
-        raise Refused("name_taken", "this person has an account already")
-    account_id = randomness.token_hex(8)
-    connection.execute(
-        insert(accounts).values(
-            id=account_id,
-            name=name,
-            name_key=key,
-            display_name=display_name or name,
-            role=role,
-            source=source,
-            subject=subject,
-            password_hash=password_hash,
-            is_disabled=False,
-            created_at=now,
-        )
-    )
-    _set_groups(connection, account_id, groups)
-    _set_linux_names(connection, account_id, linux_names)
-    return _known(connection, account_id)
-
-
-def _difference(before: Account, after: Account) -> str:
-    """Tell what changed, without a person's names: the log outlives them."""
-    parts = []
-    if before.role != after.role:
-        parts.append(f"role {before.role} → {after.role}")
-    if before.is_disabled != after.is_disabled:
-        parts.append("disabled" if after.is_disabled else "enabled")
-    if before.groups != after.groups:
-        parts.append(f"groups {', '.join(before.groups) or 'none'} → {', '.join(after.groups) or 'none'}")
-    if before.linux_names != after.linux_names:
-        parts.append("users on the nodes")
-    if before.display_name != after.display_name:
-        parts.append("shown name")
-    return "; ".join(parts)
 
 
 class AccountRecords:
@@ -210,7 +65,7 @@ class AccountRecords:
         with reading(self._engine) as connection:
             return People(
                 revision=connection.execute(select(people_revision.c.number)).scalar_one(),
-                accounts=_load(connection),
+                accounts=load_accounts(connection),
             )
 
     def account(self, account_id: str) -> Account | None:
@@ -228,7 +83,7 @@ class AccountRecords:
     def _one(self, condition: ColumnElement[bool]) -> Account | None:
         try:
             with reading(self._engine) as connection:
-                found = _load(connection, condition)
+                found = load_accounts(connection, condition)
         except BadText:
             return None
         return found[0] if found else None
@@ -261,7 +116,7 @@ class AccountRecords:
         """Add an account. ``Refused`` ``name_taken`` or ``linux_name_taken``."""
         with writing(self._engine) as connection:
             count_change(connection, people_revision)
-            account = _insert(
+            account = insert_account(
                 connection,
                 name=name,
                 display_name=display_name,
@@ -303,23 +158,23 @@ class AccountRecords:
         }
         with writing(self._engine) as connection:
             lock(connection, people_revision)
-            before = _known(connection, account_id)
+            before = known_account(connection, account_id)
             if values.get("role", "admin") != "admin" or is_disabled:
-                _keep_an_admin(connection, before)
+                keep_an_admin(connection, before)
             if values:
                 connection.execute(update(accounts).where(accounts.c.id == account_id).values(**values))
             if groups is not None:
-                _set_groups(connection, account_id, groups)
+                set_groups(connection, account_id, groups)
             if linux_names is not None:
-                _set_linux_names(connection, account_id, linux_names)
-            after = _known(connection, account_id)
+                set_linux_names(connection, account_id, linux_names)
+            after = known_account(connection, account_id)
             if after != before:
                 count_change(connection, people_revision)
                 action = "account.change"
                 if after.role != before.role:
                     action = "account.role"
                     connection.execute(delete(api_tokens).where(api_tokens.c.account_id == account_id))
-                write_audit(connection, [Deed(action, account_id, _difference(before, after), by, now)])
+                write_audit(connection, [Deed(action, account_id, describe_change(before, after), by, now)])
             return after
 
     def set_password(
@@ -334,7 +189,7 @@ class AccountRecords:
         """Set a password, or none, and end every token and every session but the one kept."""
         with writing(self._engine) as connection:
             count_change(connection, people_revision)
-            _known(connection, account_id)
+            known_account(connection, account_id)
             connection.execute(
                 update(accounts).where(accounts.c.id == account_id).values(password_hash=password_hash)
             )
@@ -368,8 +223,8 @@ class AccountRecords:
         second = int(now)
         with writing(self._engine) as connection:
             count_change(connection, people_revision)
-            account = _known(connection, account_id)
-            _keep_an_admin(connection, account)
+            account = known_account(connection, account_id)
+            keep_an_admin(connection, account)
             revision = count_change(connection, booking_revision)
             theirs = bookings.c.owner_id == account_id
             own = theirs & bookings.c.group_name.is_(None)
@@ -399,7 +254,7 @@ class AccountRecords:
     def has_admin(self) -> bool:
         """Whether someone could administer this hub."""
         with reading(self._engine) as connection:
-            return _other_admins(connection) > 0
+            return count_admins(connection) > 0
 
     def put_setup_code(self, digest: str, expires_at: float) -> None:
         """Keep the digest of the one code that makes the first admin; older codes are void."""
@@ -425,7 +280,7 @@ class AccountRecords:
         """
         with writing(self._engine) as connection:
             count_change(connection, people_revision)
-            if _other_admins(connection):
+            if count_admins(connection):
                 raise Refused("setup_done", "this hub has an admin already; log in instead")
             spent = connection.execute(
                 delete(setup_codes).where(setup_codes.c.digest == digest, setup_codes.c.expires_at > now)
@@ -437,7 +292,7 @@ class AccountRecords:
                     "`gpuherd hub setup-link`",
                 )
             connection.execute(delete(setup_codes))
-            account = _insert(
+            account = insert_account(
                 connection,
                 name=name,
                 display_name=display_name,

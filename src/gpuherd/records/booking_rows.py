@@ -17,6 +17,7 @@ __all__ = [
     "HOLDING",
     "BookingDraft",
     "Conflict",
+    "booking_of",
     "booking_row",
     "describe",
     "describe_change",
@@ -54,6 +55,28 @@ class Conflict(Refused):
         """Those in the way, by their ids; none if those asked for are in each other's way."""
         self.devices = devices
         """Those that cannot be had; sorted."""
+
+
+def booking_of(draft: BookingDraft, *, series_id: int | None, now: float, revision: int) -> Booking:
+    """Make a booking of a draft; its id comes from the database."""
+    return Booking(
+        id=0,
+        title=draft.title,
+        comment=draft.comment,
+        owner_id=draft.owner_id,
+        owner_name=draft.owner_name,
+        group=draft.group,
+        devices=tuple(sorted(set(draft.devices))),
+        starts_at=draft.starts_at,
+        ends_at=draft.ends_at,
+        zone=draft.zone,
+        state=draft.state,
+        series_id=series_id,
+        origin=draft.origin,
+        created_at=now,
+        changed_at=now,
+        revision=revision,
+    )
 
 
 def booking_row(booking: Booking) -> dict[str, Any]:

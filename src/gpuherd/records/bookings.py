@@ -11,18 +11,31 @@ from contextlib import contextmanager
 from typing import Any
 
 from msgspec import UNSET, UnsetType, structs
-from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, insert, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from gpuherd.model.bookings import Booking, BookingState, DeviceRef
 from gpuherd.model.errors import Refused
 from gpuherd.model.people import Actor
 from gpuherd.records.audit import Deed, write_audit
-from gpuherd.records.booking_limits import BookedSpan, Limits, Usage, check_limits, usage_of
+from gpuherd.records.booking_checks import (
+    check_change,
+    check_draft,
+    during,
+    is_id,
+    known_booking,
+    of_devices,
+    refuse_clashing_drafts,
+    refuse_conflicts,
+    spans_ahead,
+    spans_of,
+)
+from gpuherd.records.booking_limits import Limits, Usage, check_limits, usage_of
 from gpuherd.records.booking_rows import (
     HOLDING,
     BookingDraft,
     Conflict,
+    booking_of,
     booking_row,
     describe,
     describe_change,
@@ -33,123 +46,6 @@ from gpuherd.records.tables import booking_devices, booking_revision, bookings
 from gpuherd.records.transactions import BadText, count_change, lock, reading, revision_of, writing
 
 __all__ = ["BookingDraft", "BookingRecords", "Conflict", "Limits", "Usage"]
-
-CONFLICTS_SHOWN = 100
-"""Bookings in the way that are told; more would only be scrolled past."""
-
-
-def _during(starts_at: int, ends_at: int) -> ColumnElement[bool]:
-    return and_(booking_devices.c.starts_at < ends_at, booking_devices.c.ends_at > starts_at)
-
-
-def _of_devices(devices: Collection[DeviceRef]) -> ColumnElement[bool]:
-    return tuple_(booking_devices.c.node_id, booking_devices.c.uuid).in_(
-        [(device.node_id, device.uuid) for device in devices]
-    )
-
-
-def _in_the_way(
-    connection: Connection, devices: Sequence[DeviceRef], starts_at: int, ends_at: int, but: int = 0
-) -> None:
-    """Raise ``Conflict`` if someone holds one of these devices then; the booking ``but`` does not count."""
-    found = connection.execute(
-        select(booking_devices.c.booking_id, booking_devices.c.node_id, booking_devices.c.uuid)
-        .where(
-            _of_devices(devices),
-            booking_devices.c.holds,
-            _during(starts_at, ends_at),
-            booking_devices.c.booking_id != but,
-        )
-        .order_by(booking_devices.c.starts_at, booking_devices.c.booking_id)
-    ).all()
-    if found:
-        ids = list(dict.fromkeys(row.booking_id for row in found))[:CONFLICTS_SHOWN]
-        raise Conflict(
-            read_bookings(connection, bookings.c.id.in_(ids)),
-            tuple(sorted({DeviceRef(row.node_id, row.uuid) for row in found})),
-        )
-
-
-def _check_draft(draft: BookingDraft) -> None:
-    if not draft.devices:
-        raise Refused("no_devices", "a booking needs at least one device")
-    if draft.ends_at <= draft.starts_at:
-        raise Refused("reversed", "a booking must end after it starts")
-
-
-def _apart(drafts: Sequence[BookingDraft]) -> None:
-    """Refuse drafts that stand in each other's way."""
-    until: dict[DeviceRef, int] = {}
-    holding = [draft for draft in drafts if draft.state in HOLDING]
-    for draft in sorted(holding, key=lambda draft: draft.starts_at):
-        if clashing := [device for device in draft.devices if until.get(device, 0) > draft.starts_at]:
-            raise Conflict((), tuple(sorted(set(clashing))))
-        until.update(dict.fromkeys(draft.devices, draft.ends_at))
-
-
-def _made(draft: BookingDraft, *, series_id: int | None, now: float, revision: int) -> Booking:
-    """Make a booking of a draft; its id comes from the database."""
-    return Booking(
-        id=0,
-        title=draft.title,
-        comment=draft.comment,
-        owner_id=draft.owner_id,
-        owner_name=draft.owner_name,
-        group=draft.group,
-        devices=tuple(sorted(set(draft.devices))),
-        starts_at=draft.starts_at,
-        ends_at=draft.ends_at,
-        zone=draft.zone,
-        state=draft.state,
-        series_id=series_id,
-        origin=draft.origin,
-        created_at=now,
-        changed_at=now,
-        revision=revision,
-    )
-
-
-def _check_change(before: Booking, after: Booking, now: float) -> None:
-    if not after.devices:
-        raise Refused("no_devices", "a booking needs at least one device")
-    if after.ends_at <= after.starts_at:
-        raise Refused("reversed", "a booking must end after it starts")
-    if before.ends_at <= now:
-        raise Refused("past", "this booking is over; make a new one")
-    if before.starts_at <= now and after.starts_at != before.starts_at:
-        raise Refused("past", "this booking has begun; its start cannot be changed")
-
-
-def _one(connection: Connection, booking_id: int) -> Booking:
-    found = read_bookings(connection, bookings.c.id == booking_id) if _is_id(booking_id) else ()
-    if not found:
-        raise Refused("unknown_booking", "there is no such booking")
-    return found[0]
-
-
-def _is_id(number: int) -> bool:
-    return 0 < number < 2**31
-
-
-def _ahead(connection: Connection, owner_id: str, now: int, but: int = 0) -> list[BookedSpan]:
-    """Give the times and device counts of what someone holds from now on."""
-    return [
-        BookedSpan(row.starts_at, row.ends_at)
-        for row in connection.execute(
-            select(bookings.c.starts_at, bookings.c.ends_at)
-            .join(booking_devices, booking_devices.c.booking_id == bookings.c.id)
-            .where(
-                bookings.c.owner_id == owner_id,
-                bookings.c.holds,
-                bookings.c.ends_at > now,
-                bookings.c.id != but,
-            )
-        )
-    ]
-
-
-def _spans(devices: Collection[DeviceRef], starts_at: int, ends_at: int) -> list[BookedSpan]:
-    return [BookedSpan(starts_at, ends_at)] * len(devices)
 
 
 class BookingRecords:
@@ -181,18 +77,20 @@ class BookingRecords:
         ``unknown_account``.
         """
         for draft in drafts:
-            _check_draft(draft)
-        _apart(drafts)
+            check_draft(draft)
+        refuse_clashing_drafts(drafts)
         with self._writing() as connection:
             revision = count_change(connection, booking_revision)
             for draft in drafts:
                 if draft.state in HOLDING:
-                    _in_the_way(connection, draft.devices, draft.starts_at, draft.ends_at)
+                    refuse_conflicts(connection, draft.devices, draft.starts_at, draft.ends_at)
             if limits is not None:
                 self._check_limits(connection, drafts, limits, int(now))
             made: list[Booking] = []
             for draft in drafts:
-                booking = _made(draft, series_id=made[0].id if made else None, now=now, revision=revision)
+                booking = booking_of(
+                    draft, series_id=made[0].id if made else None, now=now, revision=revision
+                )
                 number = connection.execute(
                     insert(bookings).values(**booking_row(booking)).returning(bookings.c.id)
                 ).scalar_one()
@@ -220,9 +118,9 @@ class BookingRecords:
                 span
                 for draft in drafts
                 if draft.owner_id == owner_id and draft.state in HOLDING
-                for span in _spans(draft.devices, draft.starts_at, draft.ends_at)
+                for span in spans_of(draft.devices, draft.starts_at, draft.ends_at)
             ]
-            check_limits(limits, _ahead(connection, owner_id, now), wanted, now=now)
+            check_limits(limits, spans_ahead(connection, owner_id, now), wanted, now=now)
 
     def change(
         self,
@@ -267,7 +165,7 @@ class BookingRecords:
         }
         with self._writing() as connection:
             lock(connection, booking_revision)
-            before = _one(connection, id)
+            before = known_booking(connection, id)
             if revision is not None and revision != before.revision:
                 raise Refused(
                     "changed_meanwhile", "someone has changed this booking meanwhile; look at it again"
@@ -275,17 +173,17 @@ class BookingRecords:
             after = structs.replace(before, **given)
             if after == before:
                 return before
-            _check_change(before, after, now)
+            check_change(before, after, now)
             number = count_change(connection, booking_revision)
             after = structs.replace(after, changed_at=now, revision=number)
             if after.state in HOLDING:
-                _in_the_way(connection, after.devices, after.starts_at, after.ends_at, but=id)
+                refuse_conflicts(connection, after.devices, after.starts_at, after.ends_at, but=id)
                 if limits is not None and after.owner_id is not None:
                     check_limits(
                         limits,
-                        _ahead(connection, after.owner_id, int(now), but=id),
-                        _spans(after.devices, after.starts_at, after.ends_at),
-                        replaced=_spans(before.devices, before.starts_at, before.ends_at)
+                        spans_ahead(connection, after.owner_id, int(now), but=id),
+                        spans_of(after.devices, after.starts_at, after.ends_at),
+                        replaced=spans_of(before.devices, before.starts_at, before.ends_at)
                         if before.state in HOLDING
                         else [],
                         now=int(now),
@@ -301,7 +199,7 @@ class BookingRecords:
         come = set(after.devices) - set(before.devices)
         if gone:
             connection.execute(
-                delete(booking_devices).where(booking_devices.c.booking_id == before.id, _of_devices(gone))
+                delete(booking_devices).where(booking_devices.c.booking_id == before.id, of_devices(gone))
             )
         connection.execute(update(bookings).where(bookings.c.id == before.id).values(**booking_row(after)))
         if come:
@@ -360,7 +258,7 @@ class BookingRecords:
 
     def get(self, id: int) -> Booking | None:  # noqa: A002
         """Give one booking."""
-        found = self._read(bookings.c.id == id) if _is_id(id) else ()
+        found = self._read(bookings.c.id == id) if is_id(id) else ()
         return found[0] if found else None
 
     def changed_after(self, revision: int) -> tuple[Booking, ...]:
@@ -380,7 +278,7 @@ class BookingRecords:
             condition = and_(bookings.c.starts_at < ends_at, bookings.c.ends_at > starts_at)
         else:
             condition = bookings.c.id.in_(
-                select(booking_devices.c.booking_id).where(_of_devices(devices), _during(starts_at, ends_at))
+                select(booking_devices.c.booking_id).where(of_devices(devices), during(starts_at, ends_at))
             )
         return self._read(and_(condition, bookings.c.state.in_(states)))
 
@@ -442,7 +340,7 @@ class BookingRecords:
     def usage_ahead(self, owner_id: str, now: float) -> Usage:
         """Give what someone holds from now on."""
         with reading(self._engine) as connection:
-            return usage_of(_ahead(connection, owner_id, int(now)), now=int(now))
+            return usage_of(spans_ahead(connection, owner_id, int(now)), now=int(now))
 
     def _read(self, condition: ColumnElement[bool]) -> tuple[Booking, ...]:
         with reading(self._engine) as connection:

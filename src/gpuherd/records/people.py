@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpuherd.records.accounts import AccountRecords, People, name_key
+from gpuherd.records.account_rows import name_key
+from gpuherd.records.accounts import AccountRecords, People
 from gpuherd.records.keys import FeedKind, FeedRecord, KeyRecords, SessionRecord, TokenRecord
 
 __all__ = [
