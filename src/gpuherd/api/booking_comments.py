@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 STATE_NAME = "comments-taken.json"
 LOOK_SECONDS = 2.0
 AGAIN_SECONDS = 60.0
-"""How soon entries are tried again that could not be had: someone may be gone by then, or a node be there."""
+"""How soon entries are looked at again: a node may be there by then, someone gone, or a person have got an account."""
 COMPLAINTS_LOGGED = 50
 ENTRIES_AT_ONCE = 50
 
@@ -128,7 +128,7 @@ class CommentsWatch:
         self._seen: Stamp | None = None
         self._done: Stamp | None = None
         self._comments: Comments | None = None
-        self._again_at: float | None = None
+        self._again_at = 0.0
         self._complaints: tuple[Complaint, ...] = ()
 
     async def look(self) -> None:
@@ -143,7 +143,7 @@ class CommentsWatch:
             self._comments = await self._read()
             self._done = now
             self._again_at = 0.0
-        if self._again_at is not None and self._clock.monotonic() >= self._again_at:
+        if self._clock.monotonic() >= self._again_at:
             await self._take(self._comments)
 
     async def _read(self) -> Comments:
@@ -171,8 +171,6 @@ class CommentsWatch:
                 counts = len(outcome.made), len(outcome.changed), len(outcome.ended)
                 log.info("%s: %d bookings made, %d changed, %d ended", self._file, *counts)
         self._tell((*comments.complaints, *unplaced, *refused))
-        if not unplaced and not refused:
-            self._again_at = None
 
     def _apply(
         self, placed: Sequence[Placed], before: dict[str, Taken], is_missing: Callable[[str], bool]

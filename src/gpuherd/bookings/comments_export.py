@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuherd.bookings.comments_json import COMMENT_LENGTH, CommentEntry
+from gpuherd.bookings.comments_sync import plain_host
 from gpuherd.bookings.herd import Herd
 from gpuherd.fleet.listing import ListedDevice
 from gpuherd.model.bookings import Booking, DeviceRef
@@ -17,7 +18,7 @@ PAST_SHOWN_SECONDS = 2 * 86_400
 
 
 def comment_entries(herd: Herd, bookings: Iterable[Booking], now: float) -> dict[str, list[CommentEntry]]:
-    """Give the entries of every node, by its id: of each GPU the booking that runs, or that ended last.
+    """Give the entries of every node, by its own name or its id: of each GPU the booking that runs, or ended last.
 
     The file has no place for a start, so what has not begun is not told. A GPU of which slices are booked is told with
     the names of all their holders, until the last of them ends.
@@ -29,18 +30,24 @@ def comment_entries(herd: Herd, bookings: Iterable[Booking], now: float) -> dict
                 by_device.setdefault(device, []).append(booking)
     hosts: dict[str, list[CommentEntry]] = {}
     for gpu in herd.devices.values():
-        entries = hosts.setdefault(gpu.ref.node_id, [])
+        entries = hosts.setdefault(_host(gpu), [])
         if gpu.parent_uuid is None:
             found = [one for part in (gpu.ref, *herd.slices_of(gpu.ref)) for one in by_device.get(part, ())]
             entries += [_entry(gpu, found, now)] if found else []
     return hosts
 
 
+def _host(gpu: ListedDevice) -> str:
+    """Give the node's own name, which the older page knows it by; of one that is shown under another, its id."""
+    node_id = gpu.ref.node_id
+    return gpu.node_name if plain_host(gpu.node_name) == node_id else node_id
+
+
 def _entry(gpu: ListedDevice, bookings: list[Booking], now: float) -> CommentEntry:
     running = [booking for booking in bookings if booking.ends_at > now]
     told = list(dict.fromkeys(running or [max(bookings, key=lambda booking: (booking.ends_at, booking.id))]))
     return CommentEntry(
-        host=gpu.ref.node_id,
+        host=_host(gpu),
         index=gpu.index,
         name=", ".join(dict.fromkeys(booking.owner_name for booking in told)),
         until=max(booking.ends_at for booking in told),

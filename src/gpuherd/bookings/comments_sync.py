@@ -6,6 +6,7 @@ do here with such a booking, as to extend or release it, stands until the file i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
@@ -28,7 +29,11 @@ __all__ = [
     "entry_key",
     "missing_from",
     "place_entries",
+    "plain_host",
 ]
+
+
+_NOT_PLAIN = re.compile(r"[^a-z0-9.-]+")
 
 
 class Owner(Struct, frozen=True):
@@ -52,6 +57,8 @@ class Taken(Struct, frozen=True, kw_only=True):
     until: int
     comment: str
     booking_id: int | None
+    account_id: str | None = None
+    """Whose account the name meant; people may get one later."""
 
 
 class SyncOutcome(Struct, frozen=True, kw_only=True):
@@ -131,7 +138,13 @@ class _Hosts:
 
     def _node(self, host: str) -> str:
         whole, first = host.casefold(), host.partition(".")[0].casefold()
-        for known, name in ((self._names[0], whole), (self._names[1], whole), (self._names[1], first)):
+        names = (
+            (self._names[0], whole),
+            (self._names[0], plain_host(host)),
+            (self._names[1], whole),
+            (self._names[1], first),
+        )
+        for known, name in names:
             found = known.get(name, set())
             if len(found) == 1:
                 return next(iter(found))
@@ -140,6 +153,11 @@ class _Hosts:
                     f"several nodes go by that name ({', '.join(sorted(found)[:5])}); write the node's id"
                 )
         raise _NotFound("there is no such node; correct the host, or wait until the node reports")
+
+
+def plain_host(name: str) -> str:
+    """Give a host's name as it looks in a node's id."""
+    return _NOT_PLAIN.sub("-", name.casefold()).strip("-.")
 
 
 class CommentsSync:
@@ -166,25 +184,37 @@ class CommentsSync:
 
         ``is_missing`` tells by its key whether an entry is gone from the file; its booking then ends now.
         """
-        work = _Work(self._records, self._owner_of, self._zone, self._by, now)
+        work = _Work(self._records, self._zone, self._by, now)
         taken = dict(before)
         for key in filter(is_missing, before):
             work.end(taken.pop(key).booking_id)
         for one in placed:
             key = entry_key(one.entry)
             known = before.get(key)
-            if known is not None and _said(known) == (one.entry.name, one.entry.until, one.entry.comment):
+            owner = self._owner_of(one.entry.name)
+            is_said = known is not None and _said(known) == (
+                one.entry.name,
+                one.entry.until,
+                one.entry.comment,
+            )
+            if known is not None and is_said and known.account_id == owner.account_id:
                 continue
             try:
-                booking_id = work.take(one, None if known is None else known.booking_id)
+                if known is not None and is_said:
+                    booking_id = work.hand_over(known.booking_id, owner)
+                else:
+                    booking_id = work.take(one, owner, None if known is None else known.booking_id)
             except Conflict as error:
                 work.complain(one.entry, _in_the_way(error))
             except Refused as error:
                 work.complain(one.entry, str(error))
             else:
-                entry = one.entry
                 taken[key] = Taken(
-                    name=entry.name, until=entry.until, comment=entry.comment, booking_id=booking_id
+                    name=one.entry.name,
+                    until=one.entry.until,
+                    comment=one.entry.comment,
+                    booking_id=booking_id,
+                    account_id=owner.account_id,
                 )
         return SyncOutcome(
             taken=taken,
@@ -198,11 +228,8 @@ class CommentsSync:
 class _Work:
     """One round, and what has come of it so far."""
 
-    def __init__(
-        self, records: BookingRecords, owner_of: Callable[[str], Owner], zone: str, by: Actor, now: float
-    ) -> None:
+    def __init__(self, records: BookingRecords, zone: str, by: Actor, now: float) -> None:
         self._records = records
-        self._owner_of = owner_of
         self._zone = zone
         self._by = by
         self._now = now
@@ -216,9 +243,9 @@ class _Work:
             Complaint(host=entry.host, index=str(entry.index), reason=f"{entry.name}: {reason}")
         )
 
-    def take(self, placed: Placed, known_id: int | None) -> int | None:
+    def take(self, placed: Placed, owner: Owner, known_id: int | None) -> int | None:
         """Bring the records to what an entry says and give its booking; ``Refused`` if they do not allow it."""
-        entry, owner = placed.entry, self._owner_of(placed.entry.name)
+        entry = placed.entry
         until = min(entry.until, LATEST)
         there = self._there(placed, known_id)
         if until <= self._now:
@@ -243,23 +270,36 @@ class _Work:
             self.changed += [changed] if changed.revision != there.revision else []
             return there.id
         self.end(None if there is None else there.id)
-        (made,) = self._records.create(
-            [
-                BookingDraft(
-                    title=clean_title(entry.comment),
-                    comment=_rest(entry.comment),
-                    owner_id=owner.account_id,
-                    owner_name=owner.name,
-                    devices=placed.devices,
-                    starts_at=int(self._now),
-                    ends_at=max(until, int(self._now) + 1),
-                    zone=self._zone,
-                    origin="comments",
-                )
-            ],
-            now=self._now,
-            by=self._by,
+        title, comment = clean_title(entry.comment), _rest(entry.comment)
+        return self._create(owner, placed.devices, title, comment, until)
+
+    def hand_over(self, booking_id: int | None, owner: Owner) -> int | None:
+        """Give a booking to the account that its holder has got by now, as it is; one that is over stays as it was."""
+        booking = None if booking_id is None else self._records.get(booking_id)
+        if booking is None or not self._is_ours(booking):
+            return booking_id
+        self.end(booking.id)
+        return self._create(owner, booking.devices, booking.title, booking.comment, booking.ends_at)
+
+    def _create(
+        self, owner: Owner, devices: tuple[DeviceRef, ...], title: str, comment: str, ends_at: int
+    ) -> int:
+        # One that has just ended holds its last second, since a booking lasts a second at least.
+        starts_at = max(
+            [int(self._now), *(one.ends_at for one in self.ended if set(one.devices) & set(devices))]
         )
+        draft = BookingDraft(
+            title=title,
+            comment=comment,
+            owner_id=owner.account_id,
+            owner_name=owner.name,
+            devices=devices,
+            starts_at=starts_at,
+            ends_at=max(ends_at, starts_at + 1),
+            zone=self._zone,
+            origin="comments",
+        )
+        (made,) = self._records.create([draft], now=self._now, by=self._by)
         self.made.append(made)
         return made.id
 

@@ -24,7 +24,6 @@ __all__ = [
     "asked_hub",
     "client",
     "hub_options",
-    "local_zone",
     "login_file",
     "moment",
     "span",
@@ -133,15 +132,6 @@ def _words(error: HubRefused) -> list[str]:
     if detail.next_free is not None:
         lines.append(f"  all would be free for as long from {moment(detail.next_free)}")
     return lines
-
-
-def local_zone() -> str | None:
-    """Give the IANA name of this machine's zone, none if it cannot be told; then the hub's own is used."""
-    zone = os.environ.get("TZ", "").removeprefix(":")
-    if not zone:
-        place = os.path.realpath("/etc/localtime")
-        zone = place.partition("/zoneinfo/")[2].removeprefix("posix/")
-    return zone if zone and not zone.startswith("/") and zone[:1].isalpha() else None
 
 
 def moment(at: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuherd.cli.asking import client, hub_options, local_zone, span, table, telling
+from gpuherd.cli.asking import client, hub_options, span, table, telling
 
 if TYPE_CHECKING:
     from gpuherd.client.views import Booking
@@ -65,6 +65,7 @@ def command(
     """
     from gpuherd.client.line import plain_json
     from gpuherd.client.wishes import read_wish
+    from gpuherd.client.zone import machine_zone
 
     if bool(what) == running:
         raise click.UsageError("say what to book, such as 2xA100 or gpu07:0, or --running")
@@ -79,7 +80,7 @@ def command(
                 else read_wish(what, lambda: hub.devices(int(time.time())), same_node=same_node)
             ),
             "end": duration or until,
-            "zone": zone or local_zone(),
+            "zone": zone or machine_zone(),
             "title": title,
             "comment": comment,
             "group": group,

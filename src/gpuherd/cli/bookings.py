@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuherd.cli.asking import client, hub_options, local_zone, moment, span, table, telling
+from gpuherd.cli.asking import client, hub_options, moment, span, table, telling
 
 if TYPE_CHECKING:
     from gpuherd.client.views import Booking
@@ -108,8 +108,10 @@ def _places(booking: Booking) -> str:
 @click.pass_context
 def extend(context: click.Context, booking_id: int, end: str, zone: str | None) -> None:
     """Give booking ID a later end: by TIME, such as 4h, or until then, such as 'friday 18:00'."""
+    from gpuherd.client.zone import machine_zone
+
     with telling():
-        booking = client(*context.obj).extend(booking_id, end, zone or local_zone())
+        booking = client(*context.obj).extend(booking_id, end, zone or machine_zone())
     click.echo(f"booking {booking.id} is until {moment(booking.ends_at)}")
 
 

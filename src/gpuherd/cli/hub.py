@@ -12,6 +12,7 @@ import click
 
 from gpuherd.cli.account import account, setup_link
 from gpuherd.cli.backup import backup, restore
+from gpuherd.cli.comments import export_comments, import_comments
 
 if TYPE_CHECKING:
     from gpuherd.auth.enrolment import Enrolment
@@ -80,6 +81,8 @@ async def _run(config: Config) -> None:
 
 
 command.add_command(account)
+command.add_command(import_comments)
+command.add_command(export_comments)
 command.add_command(setup_link)
 command.add_command(backup)
 command.add_command(restore)

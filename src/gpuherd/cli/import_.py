@@ -54,8 +54,8 @@ def command(
     """Take over what FILE… of another tool say.
 
     Knows hosts.txt, config.ini, config.yml, fetch_stats_conf.json, Ansible inventories, run-this-on-every-node.sh,
-    index.php, aliases.csv and folders of drop files, by their content. Says what it understood and what not; ends
-    with status 1 if it understood nothing.
+    index.php, aliases.csv, comments.json and folders of drop files, by their content. Says what it understood and what
+    not; ends with status 1 if it understood nothing.
     """
     from gpuherd.wiring.importing import Wishes, take_over
 

@@ -10,11 +10,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+from click.testing import CliRunner, Result
+
 from gpuherd.api.booking_comments import STATE_NAME
 from gpuherd.bookings.comments_settings import CommentsSettings
 from gpuherd.bookings.settings import BookingSettings
+from gpuherd.cli import _group
 from support.booking_hub import BookingHub, booking_hub
 from support.hub import eventually
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuherd.api.booking_comments.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("gpuherd.api.booking_comments.AGAIN_SECONDS", 0.2)
 
 
 def until(hours: float) -> str:
@@ -139,5 +149,35 @@ def test_a_file_is_kept_up_to_date(tmp_path: Path) -> None:
             assert (told()[1]["name"], told()[1]["comment"]) == ("Ann", "training")
         assert file.stat().st_mode & 0o777 == 0o644
         assert [other.name for other in file.parent.iterdir()] == ["comments.json"]
+
+    asyncio.run(go())
+
+
+def test_once_from_the_command_line(tmp_path: Path) -> None:
+    file, state = tmp_path / "comments.json", tmp_path / "hub"
+
+    def gpuherd(*arguments: str) -> Result:
+        return CliRunner().invoke(_group, ["hub", "--state-dir", str(state), *arguments])
+
+    async def go() -> None:
+        content = {"n1": [entry("ann", comment="x"), entry("bob", hours=-1)], "n2": {"7": entry("eve")}}
+        write(file, content)
+        async with booking_hub(state) as lab:
+            await lab.person("ann")
+            await eventually((state / "state.sqlite").exists)
+            await lab.hub._flush_at_end()
+            tried = await asyncio.to_thread(gpuherd, "import-comments", str(file), "--dry-run")
+            assert (tried.exit_code, tried.stdout) == (1, "would book n1:0 for ann\n")
+            assert "not taken: n2:7: this node has no GPU of that index" in tried.stderr
+            first = await asyncio.to_thread(gpuherd, "import-comments", str(file))
+            assert first.stdout.splitlines()[-1] == "1 bookings made, 0 changed"
+            again = await asyncio.to_thread(gpuherd, "import-comments", str(file))
+            assert again.stdout == "0 bookings made, 0 changed\n"
+            await eventually(holds(lab, {"n1/GPU-0": "Ann"}))
+        written = gpuherd("export-comments", str(tmp_path / "out.json"))
+        assert written.exit_code == 0, written
+        told = json.loads((tmp_path / "out.json").read_bytes())
+        assert told == {"n1": [{**content["n1"][0], "name": "Ann"}], "n2": []}  # type: ignore[index]
+        assert json.loads(gpuherd("export-comments", "-").stdout) == told
 
     asyncio.run(go())

@@ -23,6 +23,7 @@ from gpuherd.bookings.herd import Herd
 from gpuherd.model.bookings import Booking
 from gpuherd.model.people import Actor
 from gpuherd.records.bookings import BookingDraft, BookingRecords
+from gpuherd.records.people import PeopleRecords
 from support.booking_desk import HOUR, NOW, a100, herd_of, mig_slice, ref
 
 BY = Actor(account_id=None, label="comments.json")
@@ -63,6 +64,10 @@ class Lab:
             for booking in found
             for device in booking.devices
         )
+
+    def person(self, name: str) -> str:
+        people = PeopleRecords(self.records._engine)
+        return people.create_account(name=name, display_name=name, role="member", now=NOW, by=BY).id
 
     def person_books(self, index: int, *, start: float, end: float) -> Booking:
         draft = BookingDraft(
@@ -190,10 +195,22 @@ def test_a_partitioned_gpu_is_booked_by_its_slices(records: BookingRecords) -> N
     assert [uuid for uuid, _, _ in lab.held()] == ["GPU-gpu01-0-0", "GPU-gpu01-0-1"]
 
 
-def test_accounts_are_recognised(records: BookingRecords, lab: Lab) -> None:
-    lab.sync = CommentsSync(records, owner_of=lambda name: Owner(None, name.title()), zone="UTC", by=BY)
-    lab.take(entry())
-    assert lab.held() == [("GPU-gpu01-0", "Ann", 3)]
+def test_people_get_their_bookings_when_they_get_an_account(lab: Lab) -> None:
+    (first,) = lab.take(entry(comment="x")).made
+    lab.records.change(first.id, revision=None, now=lab.now, by=BY, ends_at=int(NOW + 9 * DAY))
+    with_account = {"ann": Owner(lab.person("ann"), "Ann")}
+    lab.sync = CommentsSync(
+        lab.records, owner_of=lambda name: with_account.get(name, Owner(None, name)), zone="UTC", by=BY
+    )
+    outcome = lab.take(entry(comment="x"), entry(index=1, name="bob"))
+    assert [(one.owner_name, one.owner_id, one.title) for one in outcome.made] == [
+        ("Ann", with_account["ann"].account_id, "x"),
+        ("bob", None, ""),
+    ]
+    lab.now += 60
+    assert lab.held() == [("GPU-gpu01-0", "Ann", 9), ("GPU-gpu01-1", "bob", 3)]
+    again = lab.take(entry(comment="x"), entry(index=1, name="bob"))
+    assert (again.made, again.changed, again.ended) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -205,6 +222,8 @@ def test_accounts_are_recognised(records: BookingRecords, lab: Lab) -> None:
         ("gpu02", 0, None),
         ("gpu02.site", 0, None),
         ("Big Country", 0, None),
+        ("GPU_01", 0, "there is no such node"),
+        ("Gpu02_site", 0, "there is no such node"),
         ("gpu03", 0, "there is no such node"),
         ("gpu01", 7, "no GPU of that index"),
     ],
@@ -270,6 +289,13 @@ def test_what_is_told_of_a_gpu(bookings: list[Booking], expected: list[tuple[str
     hosts = comment_entries(HERD, bookings, NOW)
     assert hosts.keys() == {"gpu01", "gpu02.site"}
     assert [(one.name, one.until, one.comment) for one in hosts["gpu01"]] == expected
+
+
+def test_hosts_are_called_as_the_older_page_calls_them() -> None:
+    herd = herd_of(a100("gpu-x", 0, node_name="GPU_X"), a100("n2", 0, node_name="Big Country"))
+    assert comment_entries(herd, [], NOW) == {"GPU_X": [], "n2": []}
+    placed, _ = place_entries([entry("GPU_X")], herd_of(a100("gpu-x", 0, node_name="shown otherwise")))
+    assert [one.devices for one in placed] == [(ref("gpu-x", 0),)]
 
 
 def test_slices_are_told_together() -> None:

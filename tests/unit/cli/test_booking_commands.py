@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from gpuherd.cli import _group
-from gpuherd.cli.asking import asked_hub, client, local_zone, span, table
+from gpuherd.cli.asking import asked_hub, client, span, table
 from gpuherd.client import Login, LoginFile
+from gpuherd.client.zone import machine_zone
 from gpuherd.model.errors import Misconfigured
 
 
@@ -75,7 +76,7 @@ def test_times_by_the_clock_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TZ", "Europe/Paris")
     time.tzset()
     try:
-        assert local_zone() == "Europe/Paris"
+        assert machine_zone() == "Europe/Paris"
         assert span(1_794_820_800, 1_794_824_400) == "Mon 2026-11-16 10:20–11:20 CET"
         assert span(1_794_820_800, 1_795_824_400) == "Mon 2026-11-16 10:20 – Sat 2026-11-28 01:06 CET"
         assert span(0, 10**14).endswith("never")

@@ -12,7 +12,14 @@ from gpuherd.discovery.settings import AnsibleSettings, ConsulSettings, FindSett
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.targets import Target
 from gpuherd.wiring.config import Config, read_config
-from gpuherd.wiring.importing.reading import DisplayEntry, Entry, FolderEntry, GpustatEntry, NodesEntry
+from gpuherd.wiring.importing.reading import (
+    BookingsEntry,
+    DisplayEntry,
+    Entry,
+    FolderEntry,
+    GpustatEntry,
+    NodesEntry,
+)
 from gpuherd.wiring.importing.toml_text import appended, block, insert
 from gpuherd.wiring.outfit import make_finder
 
@@ -51,6 +58,8 @@ class Draft:
                     self._append(entry, origin)
             case DisplayEntry():
                 self._add_display(entry, origin)
+            case BookingsEntry():
+                self._add_bookings(entry, origin)
 
     def _add_nodes(self, entry: NodesEntry, origin: str) -> None:
         for number, group in enumerate(self._config.nodes):
@@ -91,6 +100,15 @@ class Draft:
             self.remarks.append(f"{origin}: is noted already; it still needs --network")
         else:
             self._append(entry, origin)
+
+    def _add_bookings(self, entry: BookingsEntry, origin: str) -> None:
+        there = self._config.bookings.comments
+        if there is None:
+            self._append(entry, origin)
+        elif there.file is not None and located(there.file, self._folder) == Path(entry.file):
+            self.remarks.append(f"{origin}: is taken over already (bookings.comments)")
+        else:
+            self.remarks.append(f"{origin}: bookings.comments is set already, to something else; it stays")
 
     def _add_display(self, entry: DisplayEntry, origin: str) -> None:
         display = self._tables().get("display", {})

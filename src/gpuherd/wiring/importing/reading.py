@@ -8,7 +8,16 @@ from msgspec import Struct
 
 from gpuherd.model.targets import Target
 
-__all__ = ["DisplayEntry", "Entry", "FolderEntry", "GpustatEntry", "NodesEntry", "Note", "Reading"]
+__all__ = [
+    "BookingsEntry",
+    "DisplayEntry",
+    "Entry",
+    "FolderEntry",
+    "GpustatEntry",
+    "NodesEntry",
+    "Note",
+    "Reading",
+]
 
 
 class Note(Struct, frozen=True):
@@ -48,7 +57,14 @@ class DisplayEntry(Struct, frozen=True, kw_only=True):
     values: dict[str, Any]
 
 
-Entry = NodesEntry | GpustatEntry | FolderEntry | DisplayEntry
+class BookingsEntry(Struct, frozen=True, kw_only=True):
+    """The ``[bookings.comments]`` table."""
+
+    file: str
+    zone: str
+
+
+Entry = NodesEntry | GpustatEntry | FolderEntry | DisplayEntry | BookingsEntry
 
 
 class Reading(Struct, frozen=True, kw_only=True):

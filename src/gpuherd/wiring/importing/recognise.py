@@ -9,9 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from gpuherd.discovery.files import read_text
+from gpuherd.discovery.files import MAX_FILE_BYTES, read_text
 from gpuherd.discovery.yaml_file import KEYS as YAML_KEYS
 from gpuherd.model.errors import Misconfigured
+from gpuherd.wiring.importing.comments import read_comments_json
 from gpuherd.wiring.importing.consul_json import KEY, read_consul_json
 from gpuherd.wiring.importing.lists import (
     read_ansible_hosts,
@@ -35,7 +36,12 @@ def read_file(file: Path, wishes: Wishes) -> Reading:
     file = file.expanduser().absolute()
     if file.is_dir():
         return read_drop_folder(file) or _unknown(file, "a folder without any HOST_gpus.csv in it")
-    text = read_text(file)
+    try:
+        text = read_text(file)
+    except Misconfigured:
+        if not _is_bookings(file):
+            raise
+        return read_comments_json(file)  # which comes in any encoding
     if text.lstrip().startswith("{"):
         return _read_json(text, file, wishes)
     if _is_own(text):
@@ -76,13 +82,23 @@ def _is_own(text: str) -> bool:
     return not {"hub", "nodes", "availability", "legacy", "display"}.isdisjoint(tables)
 
 
+def _is_bookings(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MAX_FILE_BYTES)
+    except OSError:
+        return False
+    is_table = content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    return is_table and b'"date"' in content and b'"name"' in content
+
+
 def _read_json(text: str, file: Path, wishes: Wishes) -> Reading:
     try:
         content = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         # comments.json has // comments in the wild, which JSON does not know.
         is_bookings = '"date"' in text and '"name"' in text
-        return advice("bookings", file) if is_bookings else _unknown(file, "not valid JSON")
+        return read_comments_json(file) if is_bookings else _unknown(file, "not valid JSON")
     if isinstance(content, dict) and KEY in content:
         return read_consul_json(content, file, wishes)
     if (
@@ -90,7 +106,7 @@ def _read_json(text: str, file: Path, wishes: Wishes) -> Reading:
         and content
         and all(isinstance(value, list | dict) for value in content.values())
     ):
-        return advice("bookings", file)
+        return read_comments_json(file)
     return _unknown(file, f"JSON without {KEY}")
 
 

@@ -20,7 +20,6 @@ _ADVICE = {
         "the login of an old page",
         "AUTH_USER and AUTH_PASS: not taken; gpuherd does not keep passwords in its configuration",
     ),
-    "bookings": ("bookings of an old page", "bookings are not part of the configuration; nothing is taken"),
     "ssh_config": (
         "an SSH client configuration",
         'gpuherd reads it as it is: write find = { in = "ssh_config", patterns = ["gpu*"] } into a [[nodes]] table',

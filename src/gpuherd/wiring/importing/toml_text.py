@@ -6,7 +6,14 @@ import json
 import re
 from typing import Any
 
-from gpuherd.wiring.importing.reading import DisplayEntry, Entry, FolderEntry, GpustatEntry, NodesEntry
+from gpuherd.wiring.importing.reading import (
+    BookingsEntry,
+    DisplayEntry,
+    Entry,
+    FolderEntry,
+    GpustatEntry,
+    NodesEntry,
+)
 
 __all__ = ["appended", "block", "insert", "value_text"]
 
@@ -54,6 +61,11 @@ def block(entry: Entry, origin: str) -> str:
             return (
                 f"{comment}\n[legacy.gpustat]\nlisten = {value_text(entry.listen)}\n"
                 f"networks = {value_text(entry.networks)}\n"
+            )
+        case BookingsEntry():
+            return (
+                f"{comment}\n[bookings.comments]\nfile = {value_text(entry.file)}\nwatch = true\n"
+                f"zone = {value_text(entry.zone)}\n"
             )
         case DisplayEntry():
             header = f"[display.{entry.table}]" if entry.table else "[display]"

@@ -27,6 +27,11 @@ FILES = {
         '<?php\n$HOSTS = array(\n  \'gpu1\' => \'GPU one\', // the first\n  "gpu2" => "GPU \\"two\\""\n);\n'
         "/* short */ $SHORT_GPU_NAMES = ['GeForce GTX TITAN X' => 'Titan'];\n?>\n<html></html>\n"
     ),
+    "comments.json": (
+        '{\n  "gpu1": [ // GPU 0 and 1\n    {"name": "sclaus", "date": "2099-07-01 00:00", "comment": "by Santa"},\n'
+        '    {"name": "pnoel", "date": "2018-08-01 00:00", "comment": ""},\n  ],\n'
+        '  "gpu2": {"0": {"name": "x", "date": "3d"}}\n}\n'
+    ),
     "aliases.csv": "bob,rob,robert # one person\n\nal,alice\n",
 }
 

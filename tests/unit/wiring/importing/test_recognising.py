@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpuherd.model.errors import Misconfigured
 from gpuherd.wiring.importing.php_page import ARRAY, parse_php_array
+from gpuherd.wiring.importing.reading import BookingsEntry
 from gpuherd.wiring.importing.recognise import read_file
 from gpuherd.wiring.importing.toml_text import value_text
 from gpuherd.wiring.importing.wishes import Wishes
@@ -29,6 +30,7 @@ NOTHING_SAID = Wishes()
         ("run-this-on-every-node.sh", "the script that posts gpustat"),
         ("index.php", "the names of a PHP monitor's page"),
         ("aliases.csv", "names of the same person"),
+        ("comments.json", "bookings of an old page"),
         ("data", "a folder of drop files"),
     ],
 )
@@ -45,7 +47,6 @@ def test_by_content_whatever_the_name(old: Path, name: str, what: str) -> None:
     [
         ("PASSWD = '8888'\nimport flask\n", "a program of the HTTP monitor with its password"),
         ("AUTH_USER=me\nAUTH_PASS=secret\n", "the login of an old page"),
-        ('{"gpu1": [{"name": "x", "date": "", "comment": ""}] // c\n}', "bookings of an old page"),
         ("Host gpu1\n  User me\n", "an SSH client configuration"),
     ],
 )
@@ -181,3 +182,26 @@ def test_values_are_written_so_that_toml_reads_them_back(value: object) -> None:
     import tomllib
 
     assert tomllib.loads(f"key = {value_text(value)}")["key"] == value
+
+
+def test_bookings_are_told_entry_by_entry_in_any_encoding(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    file = old / "comments.json"
+    file.write_bytes(file.read_text().replace("sclaus", "p\xe8re no\xebl").encode("latin-1"))
+    reading = read_file(file, NOTHING_SAID)
+    assert reading.entries == (BookingsEntry(file=str(file), zone="Europe/Paris"),)
+    assert [(note.is_taken, note.sentence) for note in reading.notes] == [
+        (True, 'gpu1:0 is "p\xe8re no\xebl"\'s until 2099-07-01 00:00'),
+        (True, "1 entry is past and not booked"),
+        (
+            False,
+            'gpu2:0: its date "3d" is a duration, and nobody knows since when; write YYYY-MM-DD HH:MM',
+        ),
+        (True, "dates are taken for Europe/Paris; if the old page ran elsewhere, change zone"),
+    ]
+
+
+def test_half_a_file_of_bookings(tmp_path: Path) -> None:
+    (tmp_path / "comments.json").write_text('{"gpu1": [{"name": "x", "date": "2099-')
+    with pytest.raises(Misconfigured, match="line 1 is not JSON"):
+        read_file(tmp_path / "comments.json", NOTHING_SAID)

@@ -249,3 +249,18 @@ def test_a_login_in_an_address_is_not_shown(old: Path, output: Path) -> None:
     outcome = _import(old, output, "run.sh")
     assert "port 3000 of 10.0.0.9" in outcome.readings[0].notes[0].sentence
     assert "hunter2" not in str(outcome)
+
+
+def test_bookings_are_followed_from_then_on(old: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    output.write_text("[bookings]\nmax_days = 7\n")
+    _import(old, output, "comments.json")
+    expected = {"file": str(old / "comments.json"), "watch": True, "zone": "Europe/Paris"}
+    assert _tables(output)["bookings"] == {"max_days": 7, "comments": expected}
+    assert _import(old, output, "comments.json").remarks == (
+        f"{old / 'comments.json'}: is taken over already (bookings.comments)",
+    )
+    (old / "comments.json").rename(old / "other.json")
+    assert _import(old, output, "other.json").remarks == (
+        f"{old / 'other.json'}: bookings.comments is set already, to something else; it stays",
+    )
