@@ -280,6 +280,18 @@ def test_limits_bind_members_and_not_admins(engine: Engine) -> None:
         lab.book(lab.root, A)
 
 
+def test_limits_bind_changes_too(engine: Engine) -> None:
+    lab = Lab(engine, BookingSettings(max_devices=2, gpu_hours_ahead=10))
+    lab.book(lab.ada, A, B, end="2h")
+    later = lab.book(lab.ada, C, start="3h", end="1h")
+    refused("too_many_devices", None, lambda: lab.change(lab.ada, later, start="1h", end="1h"))
+    refused("too_many_devices", None, lambda: lab.change(lab.ada, later, devices=(A, B, C)))
+    refused("too_many_gpu_hours", None, lambda: lab.extend(lab.ada, later, "6h"))
+    assert lab.extend(lab.ada, later, "5h").ends_at == NOW + 9 * HOUR
+    assert lab.extend(lab.root, later, "6h").ends_at == NOW + 15 * HOUR
+    assert lab.change(lab.ada, later, title="beyond the limit, but no further").title
+
+
 def test_rules_of_groups(engine: Engine) -> None:
     lab = Lab(engine, BookingSettings(max_days=1, rules=(BookingRule(groups=("vision",), max_days=3),)))
     assert lab.book(lab.ada, A, end="3d").id
