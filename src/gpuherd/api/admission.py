@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from functools import partial
 
 from gpuherd.api.errors import HttpError
+from gpuherd.api.record_calls import RecordCalls
 from gpuherd.auth.attempts import FailedAttempts
 from gpuherd.auth.enrolment import Credentials, Enrolled, Enrolment
 from gpuherd.fleet.clock import Clock
@@ -24,8 +23,9 @@ Change = Callable[[EnrolledNodes | None, EnrolledNodes], None]
 class Admission:
     """The event loop's side of enrolment."""
 
-    def __init__(self, enrolment: Enrolment, clock: Clock, *, on_change: Change) -> None:
+    def __init__(self, enrolment: Enrolment, calls: RecordCalls, clock: Clock, *, on_change: Change) -> None:
         self._enrolment = enrolment
+        self._calls = calls
         self._clock = clock
         self._on_change = on_change
         self._enrolled: EnrolledNodes | None = None
@@ -36,7 +36,7 @@ class Admission:
 
     async def refresh(self) -> None:
         """Read nodes and credentials anew and pass on what changed."""
-        enrolled = await asyncio.to_thread(self._enrolment.load)
+        enrolled = await self._calls.run(self._enrolment.load)
         before = self._enrolled
         if before is None or enrolled.revision > before.revision:
             self._enrolled = enrolled
@@ -45,7 +45,7 @@ class Admission:
 
     async def watch(self) -> None:
         """See what others (the command line, another hub) have changed. Every second."""
-        revision = await asyncio.to_thread(self._enrolment.revision)
+        revision = await self._calls.run(self._enrolment.revision)
         if self._enrolled is None or revision != self._enrolled.revision:
             await self.refresh()
 
@@ -72,14 +72,8 @@ class Admission:
             raise Refused("too_many_attempts", "too many enrolments at a time; try again in a moment")
         self._waiting += 1
         try:
-            enrolled = await asyncio.to_thread(
-                partial(
-                    self._enrolment.enrol,
-                    token=token,
-                    name=name,
-                    now=self._clock.wall(),
-                    credential=credential,
-                )
+            enrolled = await self._calls.run(
+                self._enrolment.enrol, token=token, name=name, now=self._clock.wall(), credential=credential
             )
         except Refused:
             self._attempts.failed(peer, self._clock.monotonic())
@@ -91,6 +85,6 @@ class Admission:
 
     async def admit(self, name: str) -> Enrolled:
         """Enrol without a token."""
-        enrolled = await asyncio.to_thread(partial(self._enrolment.admit, name, now=self._clock.wall()))
+        enrolled = await self._calls.run(self._enrolment.admit, name, now=self._clock.wall())
         await self.refresh()
         return enrolled

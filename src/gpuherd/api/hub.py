@@ -210,7 +210,9 @@ class Hub:
                 hub_url=lambda: self.url,
                 clock=self.clock,
             )
-            self._admission = Admission(Enrolment(records.nodes), self.clock, on_change=self._nodes_changed)
+            self._admission = Admission(
+                Enrolment(records.nodes), self._front.calls, self.clock, on_change=self._nodes_changed
+            )
             store = self._open_store(self.settings.state_dir / "state.sqlite")
             self._keeper = Keeper(
                 store,
