@@ -82,6 +82,8 @@ class BookingMemory:
             revision, found = await self._calls.run(self._read_all)
         else:
             revision, found = await self._calls.run(self._read_changes, self._revision)
+        if self._revision is None or revision < self._revision:
+            self.window.clear()
         self.learn(found)
         self._revision, self._compared_at = revision, self._clock.monotonic()
         if any(one.state == "pending" and one.starts_at <= now for one in self.window):

@@ -39,6 +39,12 @@ class BookingWindow:
                 insort(self._devices.setdefault(device, []), booking, key=_begin)
             self._touched.update(booking.devices)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._touched.update(self._devices)
+        self._bookings.clear()
+        self._devices.clear()
+
     def forget_before(self, moment: int) -> None:
         """Drop those that ended before."""
         for booking in [one for one in self._bookings.values() if one.ends_at <= moment]:
