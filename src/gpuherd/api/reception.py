@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -171,10 +172,10 @@ class Reception:
 
         ``Refused`` ``login_failed`` for a wrong one of either, ``too_many_attempts`` for the hasty and for a crowd.
         """
-        self._attempts.check(sender.address, self._clock.monotonic())
+        self._attempts.check(_place(sender), self._clock.monotonic())
         proven = await self._prove(name, password, sender)
         if proven is None:
-            self._attempts.failed(sender.address, self._clock.monotonic())
+            self._attempts.failed(_place(sender), self._clock.monotonic())
             await self._tell_of_failure(name, sender)
             raise Refused("login_failed", "the name or the password is wrong")
         return await self._begin(proven, sender=sender, agent=agent, before=before)
@@ -200,7 +201,7 @@ class Reception:
 
         ``Refused`` ``code_invalid``, ``setup_done``, ``name_invalid`` or ``password_weak``.
         """
-        self._attempts.check(sender.address, self._clock.monotonic())
+        self._attempts.check(_place(sender), self._clock.monotonic())
         name = account_name(name)
         check_new_password(password, name)
         by = Actor(account_id=None, label="set-up link", peer=sender.address)
@@ -217,7 +218,7 @@ class Reception:
                 by=by,
             )
         except Refused:
-            self._attempts.failed(sender.address, self._clock.monotonic())
+            self._attempts.failed(_place(sender), self._clock.monotonic())
             raise
         await self._identity.refresh()
         nobody = Viewer(privacy=None, peer=sender.address)
@@ -239,12 +240,12 @@ class Reception:
 
         For accounts without a password here there is nothing to prove.
         """
-        self._attempts.check(sender.address, self._clock.monotonic())
+        self._attempts.check(_place(sender), self._clock.monotonic())
         kept = await self._calls.run(self._records.people.password_hash, account.id)
         if kept is None:
             return
         if not await self._slowly(lambda: self._passwords.matches(password, kept)):
-            self._attempts.failed(sender.address, self._clock.monotonic())
+            self._attempts.failed(_place(sender), self._clock.monotonic())
             raise Refused("password_wrong", "this is not your password")
 
     async def _slowly(self, work: Callable[[], T]) -> T:
@@ -359,3 +360,10 @@ class Reception:
             by = Actor(account_id=None, label="nobody", peer=sender.address)
             deed = Deed("login.failed", clean(name, 64), detail, by, self._clock.wall())
             await self._calls.run(self._records.audit.append, [deed])
+
+
+def _place(sender: Sender) -> str:
+    """Give what failures are counted by: an address, or the network that one machine has to itself with IPv6."""
+    if ":" not in sender.address:
+        return sender.address
+    return str(ipaddress.IPv6Network((sender.address, 64), strict=False))
