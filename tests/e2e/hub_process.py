@@ -127,10 +127,15 @@ class HubProcess(_Process):
         joined = ask(f"{self.url}api/v1/enroll", body)
         return Node(self.url, joined["node_id"], joined["credential"])
 
-    def administer(self, *arguments: str) -> str:
+    def administer(self, *arguments: str, stdin: str = "") -> str:
         """Run a command of ``gpuherd hub`` and give what it prints."""
         done = subprocess.run(
-            [*_GPUHERD, *self._hub, *arguments], capture_output=True, text=True, timeout=60, check=True
+            [*_GPUHERD, *self._hub, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
         )
         return done.stdout
 

@@ -53,7 +53,7 @@ EVERYWHERE: tuple[tuple[Theme, str], ...] = (
 ONCE_EACH: tuple[tuple[Theme, str], ...] = (("light", "desk"), ("dark", "phone"))
 
 
-def _found(page: Page, looks: tuple[tuple[Theme, str], ...] = EVERYWHERE) -> dict[str, list[str]]:
+def violations_in(page: Page, looks: tuple[tuple[Theme, str], ...] = EVERYWHERE) -> dict[str, list[str]]:
     """Look at what is shown, without loading it anew: contrast differs by theme, the size of targets by screen."""
     found = {}
     for theme, size in looks:
@@ -70,7 +70,7 @@ def test_everyone_can_read_every_page(page: Page, demo: DemoProcess, name: str) 
     expect(page.locator("main h1, main h2").first).to_be_attached(timeout=SOON)
     if name in ("node", "gpu"):
         expect(page.locator("figure[data-chart]").first).to_be_visible(timeout=SOON)
-    found = _found(page)
+    found = violations_in(page)
     assert found == {}, json.dumps(found, indent=1)
 
 
@@ -82,7 +82,7 @@ def test_everyone_can_read_open_nodes_in_every_state(page: Page, demo: DemoProce
     show(page, f"{demo.url}?q=host:{','.join(names)}")
     expect(page.locator("section[data-node]")).to_have_count(len(names), timeout=SOON)
     expect(page.locator("[data-pid]").first).to_be_attached(timeout=SOON)
-    found = _found(page, ONCE_EACH)
+    found = violations_in(page, ONCE_EACH)
     assert found == {}, json.dumps(found, indent=1)
 
 
@@ -92,23 +92,23 @@ def test_everyone_can_read_what_opens(page: Page, demo: DemoProcess) -> None:
     show(page, f"{demo.url}?q=host:h100-02")
     page.locator("[data-phase]").click()
     expect(page.get_by_role("radio", name="Dark")).to_be_attached()
-    assert _found(page, ONCE_EACH) == {}, "the panel"
+    assert violations_in(page, ONCE_EACH) == {}, "the panel"
     _prepare(page, "light")
     page.keyboard.press("Escape")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible(timeout=SOON)
-    assert _found(page, ONCE_EACH) == {}, "the keys"
+    assert violations_in(page, ONCE_EACH) == {}, "the keys"
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("p")
     expect(page.get_by_role("status", name="Connection")).to_contain_text("Paused")
-    assert _found(page, ONCE_EACH) == {}, "paused"
+    assert violations_in(page, ONCE_EACH) == {}, "paused"
 
 
 def test_everyone_can_read_the_empty_page(page: Page, hub: HubProcess) -> None:
     page.goto(hub.url)
     expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible(timeout=SOON)
-    found = _found(page, ONCE_EACH)
+    found = violations_in(page, ONCE_EACH)
     assert found == {}, json.dumps(found, indent=1)
 
 

@@ -87,7 +87,7 @@ export const strings = {
 
   person: {
     logIn: "Log in",
-    you: "You",
+    you: "Account menu",
     menu: (name: string): string => `${name}: account and log out`,
     ended: "You are logged out.",
     endedHint: "Your login has ended; what is on this page stays.",
