@@ -78,7 +78,9 @@ def test_second_login_finds_it_and_leaves_no_trace(people: PeopleRecords) -> Non
 
 def test_renamed_person_keeps_the_account(people: PeopleRecords) -> None:
     account = enter(people, ALICE)
-    renamed = VouchedFor(source="ldap", subject=ALICE.subject, name="alice.oak", display_name="Alice Oak")
+    renamed = VouchedFor(
+        source="ldap", subject=ALICE.subject, name="alice.oak", display_name="Alice Oak", groups=()
+    )
 
     assert enter(people, renamed).id == account.id
 
@@ -133,6 +135,17 @@ def test_admin_by_hand_stays_admin_if_only_members_come_by_group(people: PeopleR
     people.change_account(account.id, role="admin", now=NOW, by=BY)
 
     assert enter(people, with_groups("gpu-users"), rules).role == "admin"
+
+
+def test_service_that_tells_no_groups_leaves_groups_and_role_to_the_hub(people: PeopleRecords) -> None:
+    silent = VouchedFor(source="proxy", subject="alice", name="alice", display_name="alice")
+    local(people, "root-of-all", "admin")
+    account = enter(people, silent)
+    assert (account.role, account.groups) == ("viewer", ())
+    people.change_account(account.id, role="admin", groups=["vision"], now=NOW, by=BY)
+
+    again = enter(people, silent)
+    assert (again.role, again.groups) == ("admin", ("vision",))
 
 
 def test_group_can_be_meant_of_one_source_only(people: PeopleRecords) -> None:

@@ -10,7 +10,7 @@ from gpuherd.auth.child_check import ChildChecks
 from gpuherd.auth.ldap_child import LdapAnswer, LdapQuestion
 from gpuherd.auth.secret_files import read_secret
 from gpuherd.auth.way_settings import LdapSettings
-from gpuherd.auth.ways import VouchedFor, check_groups, clean_groups, clean_name
+from gpuherd.auth.ways import VouchedFor, check_groups, clean_groups, clean_name, is_password
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.people import AccountSource
 from gpuherd.model.text import clean
@@ -47,7 +47,7 @@ class LdapWay:
     def check(self, name: str, password: str) -> VouchedFor | None:
         """See ``PasswordWay.check``."""
         typed = clean_name(name)
-        if typed is None or not password or "\0" in password:
+        if typed is None or not is_password(password):
             return None
         try:
             bind_password = self._bind_password()
@@ -80,7 +80,7 @@ def _vouched(answer: LdapAnswer) -> VouchedFor:
         subject=answer.subject,
         name=name,
         display_name=clean(answer.display_name.strip()) or name,
-        groups=clean_groups(answer.groups),
+        groups=None if answer.groups is None else clean_groups(answer.groups),
         linux_names=clean_groups(answer.linux_names),
     )
 

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from gpuherd.auth.way_settings import LdapSettings
+from gpuherd.auth.ways import is_password
 
 __all__ = ["LdapAnswer", "LdapQuestion", "answer"]
 
@@ -48,7 +49,7 @@ class LdapAnswer(Struct, frozen=True, kw_only=True):
     subject: str = ""
     names: tuple[str, ...] = ()
     display_name: str = ""
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] | None = None
     linux_names: tuple[str, ...] = ()
 
 
@@ -71,7 +72,7 @@ def _to_path(_: type, value: Any) -> Path:
 def answer(question: LdapQuestion) -> LdapAnswer:
     """Find the person and try the password. Blocking, perhaps for ever."""
     # A bind with an empty password succeeds for everyone: it is one without a name (RFC 4513, 5.1.2).
-    if not question.password or "\0" in question.password:
+    if not is_password(question.password):
         return LdapAnswer(outcome="wrong")
     try:
         return _Login(question).run()
@@ -144,7 +145,7 @@ class _Login:
             settings.member_of_attribute,
             settings.group_name_attribute,
         ]
-        attributes = sorted({name for name in wanted if name is not None})
+        attributes = sorted({name for name in wanted if name})
         found: Sequence[Any] = self._asked(
             lambda seconds: connection.search(base, scope, expression, attributes, timeout=seconds)
         )
@@ -211,7 +212,7 @@ class _Login:
             )
         return values
 
-    def _groups(self, entry: Any, reader: Any) -> tuple[str, ...]:
+    def _groups(self, entry: Any, reader: Any) -> tuple[str, ...] | None:
         settings = self._settings
         if settings.group_base is not None:
             name = _values(entry, settings.name_attribute)[0]
@@ -221,6 +222,8 @@ class _Login:
             return tuple(
                 name for group in found for name in _values(group, settings.group_name_attribute)[:1]
             )
+        if not settings.member_of_attribute:
+            return None
         return tuple(self._first_value(name) for name in _values(entry, settings.member_of_attribute))
 
     def _first_value(self, dn: str) -> str:

@@ -137,7 +137,7 @@ class OidcWay:
     def _lacks(self, claims: Mapping[str, Any]) -> bool:
         settings = self._settings
         wanted = (settings.name_claim, settings.groups_claim, settings.linux_name_claim)
-        return any(name is not None and _found(claims, name) is None for name in wanted)
+        return any(name and _found(claims, name) is None for name in wanted)
 
     async def _completed(self, claims: dict[str, Any], access_token: str) -> dict[str, Any]:
         more = await self._provider.userinfo(access_token)
@@ -166,7 +166,10 @@ class OidcWay:
             subject=f"{settings.issuer} {claims['sub']}",
             name=name,
             display_name=(clean(shown.strip()) if isinstance(shown, str) else "") or name,
-            groups=clean_groups(_texts(_found(claims, settings.groups_claim))),
+            # A claim that is missing says that someone is in no group: some providers leave out what is empty.
+            groups=clean_groups(_texts(_found(claims, settings.groups_claim)))
+            if settings.groups_claim
+            else None,
             linux_names=clean_groups(
                 _texts(
                     None if settings.linux_name_claim is None else _found(claims, settings.linux_name_claim)

@@ -185,7 +185,7 @@ class Provider:
             self._refuse_exchange(status, body)
         try:
             return msgspec.json.decode(body, type=Tokens)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise Failed(
                 f"the provider {self._settings.issuer} gave no ID token; is the scope openid allowed?"
             ) from None
@@ -193,7 +193,7 @@ class Provider:
     def _refuse_exchange(self, status: int, body: bytes) -> None:
         try:
             told = msgspec.json.decode(body, type=_ErrorAnswer)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             told = _ErrorAnswer()
         words = clean(f"{status} {told.error} {told.error_description}".strip(), 200)
         if told.error in ("invalid_client", "unauthorized_client"):
@@ -227,7 +227,7 @@ class Provider:
             raise Failed(f"{_shown(url)} answers {status}; check login.oidc.issuer")
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise Failed(f"{_shown(url)} does not answer with JSON; check login.oidc.issuer") from None
 
     async def _ask(self, method: str, url: str, **options: Any) -> tuple[int, bytes]:

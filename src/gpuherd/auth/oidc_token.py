@@ -73,7 +73,7 @@ def verified_claims(token: str, keys: KeySet, expected: Expected) -> dict[str, A
         raise UnknownKey("login_failed", "the provider's token is signed with an unknown key") from error
     except ExpiredTokenError as error:
         raise _refusal("has expired; are the clocks of hub and provider right?") from error
-    except (JoseError, ValueError, TypeError) as error:
+    except (JoseError, ValueError, TypeError, RecursionError) as error:
         raise _refusal(f"does not hold ({type(error).__name__.removesuffix('Error')})") from error
     _check_rest(claims, expected)
     return claims

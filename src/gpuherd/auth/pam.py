@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gpuherd.auth.child_check import ChildChecks
 from gpuherd.auth.way_settings import PamSettings
-from gpuherd.auth.ways import VouchedFor, check_groups, clean_groups, clean_name
+from gpuherd.auth.ways import VouchedFor, check_groups, clean_groups, clean_name, is_password
 from gpuherd.model.errors import Failed, Misconfigured, Refused
 from gpuherd.model.people import AccountSource
 from gpuherd.model.text import clean
@@ -66,7 +66,7 @@ class PamWay:
     def check(self, name: str, password: str) -> VouchedFor | None:
         """See ``PasswordWay.check``. ``Refused`` for an account that has expired or is a system's own."""
         typed = clean_name(name)
-        if typed is None or not password or "\0" in password:
+        if typed is None or not is_password(password):
             return None
         answer = self._checks.ask(
             {"service": self._settings.service, "name": typed, "password": password}, _Answer
@@ -106,6 +106,6 @@ def _vouched(typed: str, user: _User | None) -> VouchedFor:
         subject=name,
         name=name,
         display_name=name if user is None else clean(user.full_name.strip()) or name,
-        groups=() if user is None else clean_groups(user.groups),
+        groups=None if user is None else clean_groups(user.groups),
         linux_names=() if user is None else (user.name,),
     )

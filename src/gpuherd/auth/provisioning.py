@@ -36,8 +36,10 @@ class RoleRules(Struct, frozen=True, kw_only=True):
     def role(self, vouched: VouchedFor, current: Role | None) -> Role:
         """Give someone's role from now on; ``current`` is that of an account which exists already.
 
-        Where no groups are named for a role, what an admin has given by hand stays.
+        Where no groups are named for a role, or the service tells of none, what an admin has given by hand stays.
         """
+        if vouched.groups is None:
+            return current or self.default_role
         groups = {*vouched.groups, *(f"{vouched.source}:{group}" for group in vouched.groups)}
         if groups & self.admin_groups or (current == "admin" and not self.admin_groups):
             return "admin"
@@ -77,7 +79,7 @@ class Provisioning:
                 role=role,
                 source=vouched.source,
                 subject=vouched.subject,
-                groups=vouched.groups,
+                groups=vouched.groups or (),
                 now=now,
                 by=by,
             )
@@ -96,11 +98,10 @@ class Provisioning:
 
     def _renew(self, account: Account, vouched: VouchedFor, now: float, by: Actor) -> Account:
         role = self._rules.role(vouched, account.role)
-        if (account.role, account.groups) != (role, vouched.groups):
+        groups = account.groups if vouched.groups is None else vouched.groups
+        if (account.role, account.groups) != (role, groups):
             try:
-                account = self._records.change_account(
-                    account.id, role=role, groups=vouched.groups, now=now, by=by
-                )
+                account = self._records.change_account(account.id, role=role, groups=groups, now=now, by=by)
             except Refused as refusal:
                 if refusal.code != "last_admin":
                     raise

@@ -52,9 +52,7 @@ class ProxyHeader:
             subject=name,
             name=name,
             display_name=clean(_text(_only(headers, self._display_name))) or name,
-            groups=clean_groups(
-                part.strip() for part in _text(_only(headers, self._groups)).split(",") if part.strip()
-            ),
+            groups=None if self._groups is None else clean_groups(_parts(_only(headers, self._groups))),
         )
         try:
             return check_groups(vouched, self._settings.allowed_groups)
@@ -95,6 +93,10 @@ def _text(value: bytes) -> str:
         return value.decode("utf-8").strip()
     except UnicodeDecodeError:
         return ""
+
+
+def _parts(value: bytes) -> list[str]:
+    return [part.strip() for part in _text(value).split(",")]
 
 
 def _network(text: str, key: str) -> Network:

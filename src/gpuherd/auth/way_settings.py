@@ -82,7 +82,10 @@ class LdapSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         str | None, Meta(description="Name of the person on the nodes, if it is not that of the account.")
     ] = None
     member_of_attribute: Annotated[
-        str | None, Meta(description="Lists a person's groups in the own entry; not used with group_base.")
+        str | None,
+        Meta(
+            description='Lists a person\'s groups in the own entry; not used with group_base. "": groups are kept by hand.'
+        ),
     ] = "memberOf"
     group_base: Annotated[
         str | None,
@@ -131,7 +134,10 @@ class OidcSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "preferred_username"
     display_name_claim: Annotated[str, Meta(description="What others read.")] = "name"
     groups_claim: Annotated[
-        str, Meta(description="A person's groups; Keycloak's roles: realm_access.roles.")
+        str,
+        Meta(
+            description="A person's groups; Keycloak's roles: realm_access.roles. \"\": groups are kept by hand."
+        ),
     ] = "groups"
     linux_name_claim: Annotated[
         str | None, Meta(description="Name of the person on the nodes, if it is not that of the account.")

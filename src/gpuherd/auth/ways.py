@@ -26,6 +26,7 @@ __all__ = [
     "check_groups",
     "clean_groups",
     "clean_name",
+    "is_password",
 ]
 
 MAX_NAME_LENGTH = 96
@@ -42,8 +43,8 @@ class VouchedFor(Struct, frozen=True, kw_only=True):
     name: str
     """What the person is called here, if nobody else is."""
     display_name: str
-    groups: tuple[str, ...] = ()
-    """Sorted."""
+    groups: tuple[str, ...] | None = None
+    """Sorted; none if the service tells nothing of groups, so that they are kept here by hand."""
     linux_names: tuple[str, ...] = ()
     """Users on the nodes that are this person, if the service knows."""
 
@@ -113,6 +114,14 @@ def clean_name(text: str) -> str | None:
     return text if is_plain and _NAME.fullmatch(text) else None
 
 
+def is_password(text: str) -> bool:
+    """Tell whether this may be sent anywhere as a password: text without NUL, and not empty.
+
+    To many services an empty one means that nobody in particular asks, which is always granted.
+    """
+    return text != "" and not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def clean_groups(names: Iterable[str]) -> tuple[str, ...]:
     """Give the usable ones among groups that a service tells, sorted; at most ``MAX_GROUPS``."""
     return tuple(sorted({name for name in names if name.strip() and clean(name) == name})[:MAX_GROUPS])
@@ -120,7 +129,7 @@ def clean_groups(names: Iterable[str]) -> tuple[str, ...]:
 
 def check_groups(vouched: VouchedFor, allowed: Collection[str]) -> VouchedFor:
     """Give the person back; ``Refused`` ``group_needed`` if only certain groups may enter and it is in none."""
-    if allowed and not set(allowed) & set(vouched.groups):
+    if allowed and not set(allowed) & set(vouched.groups or ()):
         raise Refused(
             "group_needed", "your account may not use this hub; ask its admin to let one of your groups in"
         )

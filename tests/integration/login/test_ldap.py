@@ -94,13 +94,20 @@ def test_groups_can_be_searched(options: dict[str, Any]) -> None:
     assert vouched.groups == ("gpu-users", "posix")
 
 
+def test_groups_can_be_left_to_the_hub(options: dict[str, Any]) -> None:
+    vouched = way(options, member_of_attribute="").check("bob", "bob's password")
+
+    assert vouched is not None
+    assert vouched.groups is None
+
+
 def test_wrong_password_and_unknown_name_are_nobody(options: dict[str, Any]) -> None:
     assert way(options).check("alice", "wrong") is None
     assert way(options).check("nobody", "alice's password") is None
 
 
 @pytest.mark.parametrize("kind", [dict, direct])
-@pytest.mark.parametrize("password", ["", "\0"])
+@pytest.mark.parametrize("password", ["", "\0", "\ud800"])
 def test_empty_password_never_reaches_the_directory(
     options: dict[str, Any], slapd: Slapd, kind: Any, password: str
 ) -> None:

@@ -285,6 +285,16 @@ def test_userinfo_is_asked_for_what_the_token_lacks() -> None:
     played(story)
 
 
+@pytest.mark.parametrize(("claim", "groups"), [("groups", ()), ("", None)])
+def test_missing_groups_are_none_or_left_to_the_hub(claim: str, groups: tuple[str, ...] | None) -> None:
+    async def story(provider: ScriptedProvider, way: OidcWay) -> None:
+        provider.token = signed(provider, groups=None)
+        provider.metadata.pop("userinfo_endpoint")
+        assert (await whole_login(provider, way)).groups == groups
+
+    played(story, groups_claim=claim)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -453,6 +463,7 @@ def test_provider_that_describes_itself_badly_is_not_used(changes: dict[str, Any
         ("/.well-known/openid-configuration", {"body": b"x" * 2_000_000}),
         ("/jwks", {"status": 503}),
         ("/jwks", {"text": "nothing"}),
+        ("/jwks", {"text": '{"keys":' + "[" * 100_000}),
         ("/token", {"status": 500}),
         ("/token", {"status": 302, "headers": {"Location": "https://evil.example.org"}}),
         ("/token", {"text": "{}"}),

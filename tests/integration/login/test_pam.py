@@ -55,7 +55,7 @@ def test_wrong_password_and_unknown_user_are_nobody(way: PamWay, user: LocalUser
     assert way.check(user.name + "x", user.password) is None
 
 
-@pytest.mark.parametrize("password", ["", "\0", "x\0y"])
+@pytest.mark.parametrize("password", ["", "\0", "x\0y", "\ud800"])
 def test_passwords_that_pam_never_sees(way: PamWay, user: LocalUser, password: str) -> None:
     assert way.check(user.name, password) is None
 
@@ -117,7 +117,7 @@ def test_user_whom_only_pam_knows_has_no_linux_name() -> None:
         vouched = PamWay(PamSettings(service=service)).check("nobody-of-this-machine", "anything")
 
     assert vouched is not None
-    assert (vouched.name, vouched.linux_names, vouched.groups) == ("nobody-of-this-machine", (), ())
+    assert (vouched.name, vouched.linux_names, vouched.groups) == ("nobody-of-this-machine", (), None)
 
 
 def test_only_the_allowed_groups_enter(service: str, user: LocalUser) -> None:

@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("joserfc", reason="the extra gpuherd[oidc] is not installed")
 
@@ -182,6 +184,37 @@ def test_claims_that_fit_or_nearly_do(claims: dict[str, Any]) -> None:
 )
 def test_rubbish_is_refused(token: str) -> None:
     refused(token)
+
+
+def test_deep_nesting_is_refused() -> None:
+    deep = base64.urlsafe_b64encode(b'{"alg":"RS256","x":' + b"[" * 20_000 + b"]" * 20_000 + b"}").decode()
+
+    refused(f"{deep}.{part(CLAIMS)}.AA")
+
+
+@given(
+    token=st.text(max_size=200)
+    | st.from_regex(r"[A-Za-z0-9_-]{0,60}\.[A-Za-z0-9_-]{0,60}\.[A-Za-z0-9_-]{0,60}")
+)
+def test_any_text_is_refused_and_nothing_else(token: str) -> None:
+    refused(token)
+
+
+@given(
+    claims=st.dictionaries(
+        st.sampled_from(["iss", "aud", "sub", "exp", "iat", "nbf", "nonce", "azp", "jti"]),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+        min_size=1,
+    )
+)
+def test_signed_claims_of_any_kind_are_read_or_refused(claims: dict[str, Any]) -> None:
+    token = jws.serialize_compact({"alg": "RS256", "kid": "one"}, json.dumps({**CLAIMS, **claims}), KEY)
+    try:
+        told = verified_claims(token, public(KEY), EXPECTED)
+    except Refused:
+        return
+    assert (told["iss"], told["nonce"]) == (EXPECTED.issuer, EXPECTED.nonce)
+    assert told["exp"] > NOW - 60
 
 
 def test_expiry_speaks_of_clocks() -> None:

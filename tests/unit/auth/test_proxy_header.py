@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpuherd.auth.proxy_header import ProxyHeader
 from gpuherd.auth.way_settings import ProxySettings
+from gpuherd.auth.ways import clean_name
 from gpuherd.model.errors import Misconfigured
+from gpuherd.model.text import clean
 
 PROXY = "10.0.0.7"
 WAY = ProxyHeader(
@@ -112,6 +116,33 @@ def test_only_the_allowed_groups_enter() -> None:
     assert way.vouched([*named(b"alice"), (b"x-remote-groups", b"staff")], PROXY) is not None
     assert way.vouched([*named(b"alice"), (b"x-remote-groups", b"students")], PROXY) is None
     assert way.vouched(named(b"alice"), PROXY) is None
+
+
+def test_proxy_that_tells_no_groups_leaves_them_to_the_hub() -> None:
+    silent = ProxyHeader(ProxySettings(networks=(PROXY,))).vouched(named(b"alice"), PROXY)
+    empty = WAY.vouched(named(b"alice"), PROXY)
+
+    assert silent is not None
+    assert empty is not None
+    assert (silent.groups, empty.groups) == (None, ())
+
+
+NAMES = st.sampled_from(
+    [b"x-remote-user", b"x_remote_user", b"X-Remote-User", b"x-remote-groups", b"x-remote-name"]
+)
+
+
+@given(headers=st.lists(st.tuples(NAMES, st.binary(max_size=200)), max_size=6), peer=st.text(max_size=40))
+def test_whatever_is_sent_is_someone_with_a_clean_name_or_nobody(
+    headers: list[tuple[bytes, bytes]], peer: str
+) -> None:
+    assert WAY.vouched(headers, peer) is None
+    vouched = WAY.vouched(headers, PROXY)
+    if vouched is not None:
+        assert sum(name.lower().replace(b"_", b"-") == b"x-remote-user" for name, _ in headers) == 1
+        assert clean_name(vouched.name) == vouched.name
+        assert clean(vouched.display_name) == vouched.display_name
+        assert all(clean(group) == group for group in vouched.groups or ())
 
 
 def test_hubs_own_list_of_proxies_counts_if_there_is_no_other() -> None:
