@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from sqlalchemy import insert, text
+from sqlalchemy import Connection, Table, insert, text
 
 from bench.measure import Figure, median
 from gpuherd.model.bookings import DeviceRef
@@ -37,7 +37,8 @@ MS = 1000.0
 
 def _fill(location: Path | str, owner_id: str) -> None:
     """Book node after node and day after day: most of it past, a month of it ahead, half the herd at any time."""
-    kept, devices = [], []
+    kept: list[dict[str, object]] = []
+    devices: list[dict[str, object]] = []
     for number in range(BOOKINGS):
         turn, node = divmod(number, 125)
         starts_at = NOW + (turn - BOOKINGS // 125 + 30) * DAY + (node % 12) * HOUR
@@ -66,14 +67,22 @@ def _fill(location: Path | str, owner_id: str) -> None:
             for one in HERD[node * 8 : node * 8 + count]
         ]
     with opened_records(location) as connection:  # which may take its time
-        for start in range(0, len(kept), 5000):
-            connection.execute(insert(bookings), kept[start : start + 5000])
-        for start in range(0, len(devices), 5000):
-            connection.execute(insert(booking_devices), devices[start : start + 5000])
+        for into, rows in ((bookings, kept), (booking_devices, devices)):
+            _load(connection, into, rows)
         connection.execute(booking_revision.update().values(number=BOOKINGS))
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT setval(pg_get_serial_sequence('bookings', 'id'), 100000)"))
         connection.execute(text("ANALYZE"))
+
+
+def _load(connection: Connection, into: Table, rows: list[dict[str, object]]) -> None:
+    if connection.dialect.name != "postgresql":
+        connection.execute(insert(into), rows)
+        return
+    cursor = connection.connection.cursor()
+    with cursor.copy(f"COPY {into.name} ({', '.join(rows[0])}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(list(row.values()))
 
 
 def _milliseconds(work: Callable[[], object]) -> float:

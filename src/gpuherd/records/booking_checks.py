@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, and_, func, select, tuple_
 
 from gpuherd.model.bookings import Booking, DeviceRef
 from gpuherd.model.errors import Refused
@@ -22,7 +22,6 @@ __all__ = [
     "refuse_clashing_drafts",
     "refuse_conflicts",
     "spans_ahead",
-    "spans_of",
 ]
 
 CONFLICTS_SHOWN = 100
@@ -101,21 +100,14 @@ def is_id(number: int) -> bool:
 
 
 def spans_ahead(connection: Connection, owner_id: str, now: int, but: int = 0) -> list[BookedSpan]:
-    """Give the times and device counts of what someone holds from now on."""
-    return [
-        BookedSpan(row.starts_at, row.ends_at)
-        for row in connection.execute(
-            select(bookings.c.starts_at, bookings.c.ends_at)
-            .join(booking_devices, booking_devices.c.booking_id == bookings.c.id)
-            .where(
-                bookings.c.owner_id == owner_id,
-                bookings.c.holds,
-                bookings.c.ends_at > now,
-                bookings.c.id != but,
-            )
-        )
-    ]
-
-
-def spans_of(devices: Collection[DeviceRef], starts_at: int, ends_at: int) -> list[BookedSpan]:
-    return [BookedSpan(starts_at, ends_at)] * len(devices)
+    """Give the times and device counts of what someone holds from now on; the booking ``but`` does not count."""
+    devices = (
+        select(func.count())
+        .select_from(booking_devices)
+        .where(booking_devices.c.booking_id == bookings.c.id)
+        .scalar_subquery()
+    )
+    query = select(bookings.c.starts_at, bookings.c.ends_at, devices).where(
+        bookings.c.owner_id == owner_id, bookings.c.holds, bookings.c.ends_at > now, bookings.c.id != but
+    )
+    return [BookedSpan(*row) for row in connection.execute(query).all()]

@@ -28,10 +28,11 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class BookedSpan(NamedTuple):
-    """One device from when to when, in UTC seconds."""
+    """Some devices from when to when, in UTC seconds."""
 
     starts_at: int
     ends_at: int
+    devices: int
 
 
 def _peak(spans: Iterable[BookedSpan], within: Collection[BookedSpan]) -> int:
@@ -39,7 +40,9 @@ def _peak(spans: Iterable[BookedSpan], within: Collection[BookedSpan]) -> int:
     held, asked = sorted(spans), sorted(set(within))
     # It is reached when one of them begins: within a time asked for, or before it and still running at its start.
     moments = sorted({moment for span in asked for moment in _moments(span, held)})
-    steps = sorted([(span.starts_at, 1) for span in held] + [(span.ends_at, -1) for span in held])
+    steps = sorted(
+        [(span.starts_at, span.devices) for span in held] + [(span.ends_at, -span.devices) for span in held]
+    )
     peak = count = position = 0
     for moment in moments:
         while position < len(steps) and steps[position][0] <= moment:
@@ -55,7 +58,7 @@ def _moments(asked: BookedSpan, held: Iterable[BookedSpan]) -> Iterable[int]:
 
 
 def _gpu_seconds(spans: Iterable[BookedSpan], now: int) -> int:
-    return sum(max(0, span.ends_at - max(span.starts_at, now)) for span in spans)
+    return sum(span.devices * max(0, span.ends_at - max(span.starts_at, now)) for span in spans)
 
 
 def usage_of(spans: Collection[BookedSpan], *, now: int) -> Usage:

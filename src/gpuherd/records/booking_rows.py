@@ -28,6 +28,28 @@ __all__ = [
 HOLDING: tuple[BookingState, ...] = ("active", "pending")
 """States in which a booking holds its devices against others."""
 
+FEW_BOOKINGS = 500
+"""Up to which they are asked for by their ids, rather than by the same condition again."""
+_COLUMNS = (
+    bookings.c.id,
+    bookings.c.title,
+    bookings.c.comment,
+    bookings.c.owner_id,
+    bookings.c.owner_name,
+    bookings.c.group_name,
+    bookings.c.starts_at,
+    bookings.c.ends_at,
+    bookings.c.zone,
+    bookings.c.state,
+    bookings.c.series_id,
+    bookings.c.released_from,
+    bookings.c.origin,
+    bookings.c.created_at,
+    bookings.c.changed_at,
+    bookings.c.revision,
+)
+"""In the order of ``read_bookings``."""
+
 
 class BookingDraft(Struct, frozen=True, kw_only=True):
     """A booking that is to be made."""
@@ -118,41 +140,62 @@ def device_rows(booking: Booking, devices: tuple[DeviceRef, ...]) -> list[dict[s
 
 def read_bookings(connection: Connection, condition: ColumnElement[bool]) -> tuple[Booking, ...]:
     """Read the bookings that meet a condition, by their ids. Two queries, however many there are."""
-    rows = connection.execute(select(bookings).where(condition).order_by(bookings.c.id)).all()
+    rows = connection.execute(select(*_COLUMNS).where(condition).order_by(bookings.c.id)).all()
     if not rows:
         return ()
     devices: dict[int, list[DeviceRef]] = defaultdict(list)
     refs: dict[tuple[str, str], DeviceRef] = {}
+    ids = [row[0] for row in rows]
+    chosen = ids if len(ids) <= FEW_BOOKINGS else select(bookings.c.id).where(condition)
     for booking_id, node_id, uuid in connection.execute(
         select(booking_devices.c.booking_id, booking_devices.c.node_id, booking_devices.c.uuid).where(
-            booking_devices.c.booking_id.in_(select(bookings.c.id).where(condition))
+            booking_devices.c.booking_id.in_(chosen)
         )
-    ):
+    ).all():
         ref = refs.get((node_id, uuid))
         if ref is None:
             ref = refs[node_id, uuid] = DeviceRef(node_id, uuid)
         devices[booking_id].append(ref)
     return tuple(
-        Booking(
-            id=row.id,
-            title=row.title,
-            comment=row.comment,
-            owner_id=row.owner_id,
-            owner_name=row.owner_name,
-            group=row.group_name,
-            devices=tuple(sorted(devices[row.id])),
-            starts_at=row.starts_at,
-            ends_at=row.ends_at,
-            zone=row.zone,
-            state=row.state,
-            series_id=row.series_id,
-            released_from=row.released_from,
-            origin=row.origin,
-            created_at=row.created_at,
-            changed_at=row.changed_at,
-            revision=row.revision,
-        )
-        for row in rows
+        [
+            Booking(
+                id=number,
+                title=title,
+                comment=comment,
+                owner_id=owner_id,
+                owner_name=owner_name,
+                group=group,
+                devices=tuple(sorted(devices[number])),
+                starts_at=starts_at,
+                ends_at=ends_at,
+                zone=zone,
+                state=state,
+                series_id=series_id,
+                released_from=released_from,
+                origin=origin,
+                created_at=created_at,
+                changed_at=changed_at,
+                revision=revision,
+            )
+            for (
+                number,
+                title,
+                comment,
+                owner_id,
+                owner_name,
+                group,
+                starts_at,
+                ends_at,
+                zone,
+                state,
+                series_id,
+                released_from,
+                origin,
+                created_at,
+                changed_at,
+                revision,
+            ) in rows
+        ]
     )
 
 

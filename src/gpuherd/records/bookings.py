@@ -28,9 +28,8 @@ from gpuherd.records.booking_checks import (
     refuse_clashing_drafts,
     refuse_conflicts,
     spans_ahead,
-    spans_of,
 )
-from gpuherd.records.booking_limits import Limits, Usage, check_limits, usage_of
+from gpuherd.records.booking_limits import BookedSpan, Limits, Usage, check_limits, usage_of
 from gpuherd.records.booking_rows import (
     HOLDING,
     BookingDraft,
@@ -46,6 +45,10 @@ from gpuherd.records.tables import booking_devices, booking_revision, bookings
 from gpuherd.records.transactions import BadText, count_change, lock, reading, revision_of, writing
 
 __all__ = ["BookingDraft", "BookingRecords", "Conflict", "Limits", "Usage"]
+
+
+MANY_DEVICES = 50
+"""From which on it is quicker to read all bookings of a time and to leave out those of other devices."""
 
 
 class BookingRecords:
@@ -115,10 +118,9 @@ class BookingRecords:
     ) -> None:
         for owner_id in {draft.owner_id for draft in drafts if draft.owner_id is not None}:
             wanted = [
-                span
+                BookedSpan(draft.starts_at, draft.ends_at, len(set(draft.devices)))
                 for draft in drafts
                 if draft.owner_id == owner_id and draft.state in HOLDING
-                for span in spans_of(draft.devices, draft.starts_at, draft.ends_at)
             ]
             check_limits(limits, spans_ahead(connection, owner_id, now), wanted, now=now)
 
@@ -182,8 +184,8 @@ class BookingRecords:
                     check_limits(
                         limits,
                         spans_ahead(connection, after.owner_id, int(now), but=id),
-                        spans_of(after.devices, after.starts_at, after.ends_at),
-                        replaced=spans_of(before.devices, before.starts_at, before.ends_at)
+                        [BookedSpan(after.starts_at, after.ends_at, len(after.devices))],
+                        replaced=[BookedSpan(before.starts_at, before.ends_at, len(before.devices))]
                         if before.state in HOLDING
                         else [],
                         now=int(now),
@@ -274,13 +276,16 @@ class BookingRecords:
         states: Collection[BookingState] = HOLDING,
     ) -> tuple[Booking, ...]:
         """Give the bookings of these devices, or of any, that touch this time; by their ids."""
+        condition = and_(
+            bookings.c.starts_at < ends_at, bookings.c.ends_at > starts_at, bookings.c.state.in_(states)
+        )
         if devices is None:
-            condition = and_(bookings.c.starts_at < ends_at, bookings.c.ends_at > starts_at)
-        else:
-            condition = bookings.c.id.in_(
-                select(booking_devices.c.booking_id).where(of_devices(devices), during(starts_at, ends_at))
-            )
-        return self._read(and_(condition, bookings.c.state.in_(states)))
+            return self._read(condition)
+        if len(devices) > MANY_DEVICES:
+            wanted = frozenset(devices)
+            return tuple(one for one in self._read(condition) if not wanted.isdisjoint(one.devices))
+        theirs = select(booking_devices.c.booking_id).where(of_devices(devices), during(starts_at, ends_at))
+        return self._read(and_(condition, bookings.c.id.in_(theirs)))
 
     def of_account(
         self, account_id: str, groups: Collection[str] = (), *, since: int | None = None
