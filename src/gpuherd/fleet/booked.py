@@ -29,6 +29,8 @@ _UNUSED, _HOLDER, _SHARED, _OTHERS, _UNKNOWN = range(len(_USES))
 _NEVER_JUDGED = 255
 """Differs from every use, so that the first one is shown."""
 Bookings = tuple[DeviceBookingFacts, ...]
+User = tuple[str | None, str | None]
+"""As the node calls someone, and as they are shown, which may be the one whom an alias stands for."""
 
 
 class _BookedDevice:
@@ -60,12 +62,13 @@ class _BookedDevice:
         edges = (e for f in self.facts for e in (f.starts_at, f.ends_at, f.ends_at + PAST_SHOWN_SECONDS))
         self.due_at = min((edge for edge in edges if edge > now), default=math.inf)
 
-    def judge_users(self, users_on: Mapping[int, set[str | None]]) -> None:
-        """Tell whose processes are there, from the node's process table alone."""
+    def judge_users(self, users_on: Mapping[int, set[User]]) -> None:
+        """Tell whose processes are there, from the node's process table alone; an alias of the holder is the holder."""
         users = set().union(*(users_on.get(offset, ()) for offset in self.offsets))
         holders = self.current.linux_names if self.current is not None else frozenset[str]()
-        others = users - holders - {None}
-        if users & holders:
+        own = {user for user in users if not holders.isdisjoint(user)}
+        others = {user for user in users - own if user[0] is not None}
+        if own:
             self.users = _SHARED if others else _HOLDER
         elif others:
             self.users = _OTHERS
@@ -92,8 +95,8 @@ class BookedDevices:
         self._now = -math.inf
         self.shown: dict[int, tuple[DeviceBookingView, ...]] = {}
         """What is to be shown, by row, as of the last tick."""
-        self.persons: dict[str, str] = {}
-        """The one user on the nodes that a holder is, where there is but one."""
+        self.users_of: dict[str, frozenset[str]] = {}
+        """The users on the nodes that a holder is."""
         self._changed: set[int] = set()
 
     def take(self, facts: Iterable[DeviceBookingFacts]) -> None:
@@ -111,7 +114,7 @@ class BookedDevices:
         self._moved |= {
             node_id for node_id in old.keys() | new.keys() if old.get(node_id) != new.get(node_id)
         }
-        self.persons = {holder: next(iter(users)) for holder, users in names.items() if len(users) == 1}
+        self.users_of = names
 
     def devices_moved(self, node_id: str) -> None:
         """Look a node's devices up anew: it has others, other rows, or is gone."""
@@ -197,10 +200,11 @@ class BookedDevices:
             node, devices = self._nodes.get(node_id), self._devices.get(node_id)
             if node is None or devices is None:
                 continue
-            users_on: dict[int, set[str | None]] = {}
+            users_on: dict[int, set[User]] = {}
             for use in node.table.uses:
                 if use.kind == "compute":
-                    users_on.setdefault(use.device, set()).add(node.owners[use.process])
+                    shown = node.table.processes[use.process].user
+                    users_on.setdefault(use.device, set()).add((node.owners[use.process], shown))
             for device in devices:
                 device.judge_users(users_on)
         return bool(nodes)

@@ -201,6 +201,10 @@ def test_lip6(installation: Installation) -> None:
     )
     installation.write("aliases.csv", "dropper,drop,person # the same\n")
     installation.write(
+        "data/comments.json",
+        '{"gputest001-pa4": [  // GPU 0\n  {"name": "drop", "date": "2099-07-01 00:00", "comment": "by Santa"},\n]}',
+    )
+    installation.write(
         "fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "http://127.0.0.1:8500/v1/catalog/service/gpu"}'
     )
     installation.follow("lip6.md")
@@ -209,6 +213,9 @@ def test_lip6(installation: Installation) -> None:
     assert (node["name"], node["way"]) == ("Paris 1", "file")
     assert node["devices"][0]["short_name"] == "1080Ti"
     assert node["devices"][0]["processes"][0]["user"] == "person"
+    booked = eventually(installation.nodes, lambda n: bool(n["gputest001-pa4"]["devices"][0]["bookings"]))
+    (booking,) = booked["gputest001-pa4"]["devices"][0]["bookings"]
+    assert (booking["holder"], booking["title"], booking["use"]) == ("person", "by Santa", "holder")
 
 
 def test_rpc(installation: Installation) -> None:

@@ -165,16 +165,19 @@ def test_use_follows_the_processes_and_the_device(
     assert (device(fleet).availability.state, only(fleet).use) == ("stale", "unknown")
 
 
-def test_aliases_are_for_showing_only(clock: ManualClock) -> None:
+@pytest.mark.parametrize(
+    ("holder", "expected"), [("ada2", "holder"), ("Ada L.", "holder"), ("ada3", "others")]
+)
+def test_an_alias_of_the_holder_is_the_holder(clock: ManualClock, holder: str, expected: str) -> None:
     fleet = Fleet(clock=clock, names=Names(DisplaySettings(users={"ada2": "Ada L."})))
     fleet.add_node("n1", "n1")
     node = Speaker(fleet, clock, "n1")
     node.describe(gpu(0), **running("ada2"))  # type: ignore[arg-type]
     node.sample(WORKING)
-    fleet.set_bookings([booking(clock, users=("ada2",))])
+    fleet.set_bookings([booking(clock, users=(holder,))])
     fleet.tick()
     assert device(fleet).processes[0].user == "Ada L."
-    assert only(fleet).use == "holder"
+    assert only(fleet).use == expected
 
 
 def test_booked_is_never_claimed_of_what_cannot_be_told(
