@@ -84,7 +84,8 @@ class LdapSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     member_of_attribute: Annotated[
         str | None,
         Meta(
-            description='Lists a person\'s groups in the own entry; not used with group_base. "": groups are kept by hand.'
+            description="Lists a person's groups in the own entry; not used with group_base. Empty: groups are kept by "
+            "hand."
         ),
     ] = "memberOf"
     group_base: Annotated[

@@ -46,7 +46,7 @@ def test_right_password_tells_all_that_the_system_knows(way: PamWay, user: Local
     assert vouched is not None
     assert (vouched.source, vouched.subject, vouched.name) == ("pam", user.name, user.name)
     assert vouched.display_name == "Test Person"
-    assert set(vouched.groups) == {user.name, user.group}
+    assert vouched.groups == tuple(sorted({user.name, user.group}))
     assert vouched.linux_names == (user.name,)
 
 
