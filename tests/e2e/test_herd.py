@@ -99,7 +99,7 @@ def test_the_node_with_most_free_is_a_click_away(page: Page, some: HubProcess) -
 def test_next_free_is_not_guessed(page: Page, some: HubProcess) -> None:
     answer = page.locator('[data-answer="next"]')
     expect(answer).to_contain_text("Unknown")
-    expect(answer).to_contain_text("No bookings or job limits are known")
+    expect(answer).to_contain_text("No running booking or job limit says when")
 
 
 def test_what_was_free_is_not_called_free_now_when_the_hub_is_gone(
