@@ -10,6 +10,7 @@ export const pageStrings = {
     search: "Search",
     herd: "Go to the herd",
     users: "Go to the users",
+    timeline: "Go to the bookings",
     next: "Next node",
     previous: "Previous node",
     open: "Open or close the node",

@@ -2,7 +2,7 @@
 import type { Controls } from "./controls";
 
 export interface Keyboard extends Controls {
-  goTo(page: "herd" | "users"): void;
+  goTo(page: "herd" | "users" | "timeline"): void;
   search(): void;
 }
 
@@ -18,7 +18,11 @@ export function listenForKeys(keyboard: Keyboard): () => void {
     const isAfterPrefix = event.timeStamp < prefixUntil;
     prefixUntil = 0;
     const actions: Record<string, () => void> = isAfterPrefix
-      ? { h: () => keyboard.goTo("herd"), u: () => keyboard.goTo("users") }
+      ? {
+          h: () => keyboard.goTo("herd"),
+          u: () => keyboard.goTo("users"),
+          b: () => keyboard.goTo("timeline"),
+        }
       : {
           g: () => (prefixUntil = event.timeStamp + PREFIX_MILLISECONDS),
           "/": keyboard.search,
