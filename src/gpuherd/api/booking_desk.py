@@ -32,9 +32,8 @@ from gpuherd.bookings.times import LATEST
 from gpuherd.bookings.views import BookingPolicy, BookingView, FreeSlot, TimelineView
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.listing import ListedDevice
-from gpuherd.fleet.privacy import Face
 from gpuherd.model.bookings import Booking
-from gpuherd.model.people import Account, Actor, PrivacyClass, Viewer
+from gpuherd.model.people import Account, Actor, Viewer
 from gpuherd.records.bookings import BookingRecords
 
 __all__ = ["BookingDesk", "LiveHerd"]
@@ -56,8 +55,8 @@ class LiveHerd(BookedHerd, Protocol):
     def listing(self) -> tuple[ListedDevice, ...]:
         """Give every device."""
 
-    def face(self, privacy: PrivacyClass) -> Face:
-        """Give what a privacy class is shown."""
+    def public_holder(self, holder: str, users: Collection[str]) -> str:
+        """Give what the holder of a booking is called in public."""
 
 
 class BookingDesk:
@@ -259,9 +258,7 @@ class BookingDesk:
 
     def _pseudonym(self, booking: Booking) -> str:
         """Call a holder as the same person's processes are called, where that is one user on the nodes."""
-        users = self.memory.users_of(booking)
-        person = next(iter(users)) if len(users) == 1 else booking.owner_name
-        return self._live.face("public").user(person) or "someone"
+        return self._live.public_holder(booking.owner_name, self.memory.users_of(booking))
 
     def herd(self) -> Herd:
         """Give the devices that can be booked, as of the last tick."""

@@ -150,7 +150,13 @@ class Fleet:
     def set_bookings(self, bookings: Iterable[DeviceBookingFacts]) -> None:
         """Know all bookings that run, are to come or have ended within two days, instead of those known before."""
         self._booked.take(bookings)
-        self._public.persons = self._booked.persons
+        self._public.persons = {
+            holder: self.names.person(users) or holder for holder, users in self._booked.users_of.items()
+        }
+
+    def public_holder(self, holder: str, users: Collection[str]) -> str:
+        """Give what the holder of a booking is called in public: as its processes are, where it is one person."""
+        return self._public.pseudonyms.of(self.names.person(users) or holder)
 
     def booking_uses(self) -> dict[tuple[int, DeviceRef], BookingUse]:
         """Tell what happens on every device of every booking that runs, as of the last tick."""
@@ -354,10 +360,6 @@ class Fleet:
     def own_commands(self, users: Collection[str]) -> OwnCommands:
         """Give the processes of these users, as nodes call them, with their command lines."""
         return self._owned.commands(users)
-
-    def devices_used_by(self, users: Collection[str]) -> tuple[DeviceRef, ...]:
-        """Give the devices on which these users, as nodes call them, compute right now."""
-        return self._owned.devices(users)
 
     def take_changed_users(self) -> set[str]:
         """Give the users, as nodes call them, of whom a process came or went since the last call."""

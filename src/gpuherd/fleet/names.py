@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from ipaddress import ip_address
@@ -83,6 +84,11 @@ class Names:
     def user(self, name: str) -> str:
         """Give the user whom a name stands for; itself if it is no alias."""
         return self._users.get(name, name)
+
+    def person(self, users: Collection[str]) -> str | None:
+        """Give the one person that all of these users are, as far as aliases tell; none if they are several."""
+        persons = {self._users.get(user, user) for user in users}
+        return persons.pop() if len(persons) == 1 else None
 
     def table(self, table: ProcessTable) -> ProcessTable:
         """Replace aliases by the users behind them."""

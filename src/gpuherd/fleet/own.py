@@ -9,7 +9,6 @@ from msgspec import structs
 from gpuherd.fleet.changes import OwnCommands
 from gpuherd.fleet.node import Node
 from gpuherd.fleet.views import NodeView
-from gpuherd.model.bookings import DeviceRef
 from gpuherd.model.processes import ProcessTable
 
 __all__ = ["OwnedProcesses", "with_own_commands"]
@@ -71,18 +70,6 @@ class OwnedProcesses:
             started_at=[process.started_at for _, process in found],
             command=[process.command for _, process in found],
         )
-
-    def devices(self, users: Collection[str]) -> tuple[DeviceRef, ...]:
-        """Give the devices on which these users compute right now, sorted."""
-        devices = set()
-        for node_id in {node_id for user in users for node_id in self._nodes_of.get(user, ())}:
-            node = self._nodes[node_id]
-            devices |= {
-                DeviceRef(node_id, node.devices[use.device].uuid)
-                for use in node.table.uses
-                if use.kind == "compute" and node.owners[use.process] in users
-            }
-        return tuple(sorted(devices))
 
 
 def with_own_commands(view: NodeView, own: OwnCommands) -> NodeView:

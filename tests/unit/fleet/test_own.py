@@ -7,7 +7,6 @@ from collections.abc import Callable
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.settings import DisplaySettings
-from gpuherd.model.bookings import DeviceRef
 from gpuherd.model.processes import Process, ProcessUse
 from support.herd import WORKING, ManualClock, Speaker, gpu
 
@@ -40,7 +39,6 @@ def test_own_processes_are_found_and_changes_noticed(fleet: Fleet, speaker: Call
     ]
     assert len(commands(fleet, "ada", "bob")) == 5
     assert commands(fleet) == commands(fleet, "Ada") == []
-    assert fleet.devices_used_by({"ada"}) == (DeviceRef("n1", "GPU-0"), DeviceRef("n2", "GPU-0"))
     assert fleet.take_changed_users() == {"ada", "bob"}
     one.sample(WORKING)
     assert fleet.take_changed_users() == set(), "numbers alone are no news"
@@ -49,7 +47,6 @@ def test_own_processes_are_found_and_changes_noticed(fleet: Fleet, speaker: Call
     assert fleet.take_changed_users() == {"ada", "bob"}
     fleet.remove_node("n1")
     assert (commands(fleet, "ada"), fleet.take_changed_users()) == ([], {"ada", "bob"})
-    assert fleet.devices_used_by({"ada"}) == ()
 
 
 def test_a_person_is_known_by_what_nodes_call_it_not_by_what_is_shown(clock: ManualClock) -> None:

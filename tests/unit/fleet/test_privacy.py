@@ -328,7 +328,7 @@ def test_one_person_has_one_pseudonym_everywhere(clock: ManualClock) -> None:
                 title="",
                 starts_at=0,
                 ends_at=2**37,
-                linux_names=frozenset({"ada"}),
+                linux_names=frozenset({"ada", "ada2"}),
             )
         ]
     )
@@ -338,5 +338,7 @@ def test_one_person_has_one_pseudonym_everywhere(clock: ManualClock) -> None:
     nodes = {node.id: node.devices[0] for node in views.herd(anyone).nodes}
     pseudonym = nodes["n1"].processes[0].user
     assert pseudonym == nodes["n2"].processes[0].user == nodes["n1"].bookings[0].holder
+    assert pseudonym == fleet.public_holder("Ada Lovelace", {"ada2"})
+    assert pseudonym != fleet.public_holder("a group", {"ada", "bob"})
     assert nodes["n3"].processes[0].user is None
     assert {view.user: len(view.devices) for view in views.users(anyone)} == {pseudonym: 2, None: 1}
