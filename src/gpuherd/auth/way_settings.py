@@ -137,7 +137,7 @@ class OidcSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     groups_claim: Annotated[
         str,
         Meta(
-            description="A person's groups; Keycloak's roles: realm_access.roles. \"\": groups are kept by hand."
+            description="A person's groups; Keycloak's roles: realm_access.roles. Empty: groups are kept by hand."
         ),
     ] = "groups"
     linux_name_claim: Annotated[
