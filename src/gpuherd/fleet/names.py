@@ -87,7 +87,7 @@ class Names:
 
     def person(self, users: Collection[str]) -> str | None:
         """Give the one person that all of these users are, as far as aliases tell; none if they are several."""
-        persons = {self._users.get(user, user) for user in users}
+        persons = {self.user(user) for user in users}
         return persons.pop() if len(persons) == 1 else None
 
     def table(self, table: ProcessTable) -> ProcessTable:
