@@ -141,11 +141,11 @@ def test_up_shows_this_machine_and_stops_when_told(tmp_path: Path) -> None:
     (tmp_path / "state" / "agent" / "credential").stat()
 
 
-def test_a_taken_port_and_a_bad_folder_are_one_sentence(tmp_path: Path) -> None:
+def test_a_bad_folder_and_a_foreign_address_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for arguments, words in (
         (["--state-dir", str(tmp_path / "file" / "below"), "--listen", "127.0.0.1:0"], "state_dir"),
-        (["--state-dir", str(tmp_path / "state"), "--listen", "192.0.2.1:8470"], "public"),
+        (["--state-dir", str(tmp_path / "state"), "--listen", "192.0.2.1:8470"], "no address 192.0.2.1"),
     ):
         result = subprocess.run(
             [*GPUHERD, "up", *arguments], capture_output=True, text=True, timeout=60, check=False
