@@ -31,7 +31,7 @@ class _Known:
         self._fleet = fleet
 
     def bookings(self) -> Iterable[Booking]:
-        return list(self._desk.memory.window)
+        return self._desk.memory.window
 
     def uses(self) -> Mapping[tuple[int, DeviceRef], BookingUse]:
         return self._fleet.booking_uses()

@@ -221,20 +221,20 @@ class CommentsExport:
 
     async def look(self) -> None:
         """Write the file if something is different; ``Failed`` if that is not possible now."""
-        entries = comment_entries(self._known.herd(), self._known.bookings(), self._clock.wall())
-        content = write_comments(entries, self._zone)
+        herd, bookings, now = self._known.herd(), list(self._known.bookings()), self._clock.wall()
+        await self._writing.do(lambda: self._write(herd, bookings, now))
+
+    def _write(self, herd: Herd, bookings: list[Booking], now: float) -> None:
+        """In a thread: with thousands of devices this takes a while."""
+        content = write_comments(comment_entries(herd, bookings, now), self._zone)
         if content == self._written:
             return
-
-        def write() -> None:
-            try:
-                replace_file(self._file, content, mode=0o644)
-            except OSError as error:
-                raise Failed(
-                    f"{self._file}: cannot be written ({error.strerror}); let the hub's user write there"
-                ) from error
-
-        await self._writing.do(write)
+        try:
+            replace_file(self._file, content, mode=0o644)
+        except OSError as error:
+            raise Failed(
+                f"{self._file}: cannot be written ({error.strerror}); let the hub's user write there"
+            ) from error
         self._written = content
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gpuherd.api.supervision import Supervisor
 from gpuherd.bookings.herd import Herd
-from gpuherd.bookings.hook_events import Violations, due_events, event_body
+from gpuherd.bookings.hook_events import LATE_SECONDS, Violations, due_events, event_body
 from gpuherd.bookings.hook_ledger import HookLedger
 from gpuherd.bookings.hook_settings import HookSettings
 from gpuherd.bookings.hooks import HookLine, hook_key, make_hook
@@ -73,7 +73,12 @@ class BookingHooks:
         """Let every hook have what has happened by now; ``Failed`` if it cannot be written down."""
         now = self._clock.wall()
         violations = self._violations.take(self._known.uses(), now)
-        bookings = list(self._known.bookings())
+        recent = now - LATE_SECONDS
+        bookings = [
+            one
+            for one in self._known.bookings()
+            if recent <= one.starts_at <= now or recent <= one.ends_at <= now or one.id in violations
+        ]
         is_new = False
         for line in self._lines:
             due = due_events(

@@ -115,7 +115,11 @@ def telling() -> Iterator[None]:
         for line in _words(error):
             click.echo(line, err=True)
         sys.exit(
-            NOT_ALLOWED if error.status in (401, 403) else REFUSED if error.status in (404, 409, 422) else 1
+            NOT_ALLOWED
+            if error.status in (401, 403)
+            else REFUSED
+            if error.status in (400, 404, 409, 422)
+            else 1
         )
 
 
