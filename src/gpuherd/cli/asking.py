@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gpuherd.model.errors import Misconfigured
+from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
 
 REFUSED = 3
 NOT_ALLOWED = 4
+_EXIT_CODES = {400: REFUSED, 401: NOT_ALLOWED, 403: NOT_ALLOWED, 404: REFUSED, 409: REFUSED, 422: REFUSED}
 DEFAULT_HUB = "http://127.0.0.1:8470"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,13 +115,10 @@ def telling() -> Iterator[None]:
     except HubRefused as error:
         for line in _words(error):
             click.echo(line, err=True)
-        sys.exit(
-            NOT_ALLOWED
-            if error.status in (401, 403)
-            else REFUSED
-            if error.status in (400, 404, 409, 422)
-            else 1
-        )
+        sys.exit(_EXIT_CODES.get(error.status, 1))
+    except Refused as error:
+        click.echo(f"gpuherd: {error}", err=True)
+        sys.exit(REFUSED)
 
 
 def _words(error: HubRefused) -> list[str]:

@@ -114,6 +114,7 @@ def test_a_day_at_the_command_line(tmp_path: Path) -> None:
                 "book", "2 x", "--until", "23:59", "--start", "now", "--dry-run"
             )
 
+            assert 'there is no node "n9"' in await ann.bad(3, "book", "n9:0", "--for", "1h")
             assert f"booking {number} is until " in await ann.good("bookings", "extend", number, "2h")
             assert f"booking {number} has ended; it was until " in await ann.good("release", number)
             await bob.good("book", "n1", "--for", "1h")
