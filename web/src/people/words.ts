@@ -211,8 +211,7 @@ export const words = {
     auditNothing: "Nothing of the kind has happened.",
     older: "Show older ones",
     auditColumns: { when: "When", who: "Who", action: "What", subject: "To whom or what", peer: "From" },
-    pending: (count: number): string =>
-      `${plural(count, "booking waits", "bookings wait")} for an admin's word.`,
+    pending: (count: number): string => `${plural(count, "booking waits", "bookings wait")} for approval.`,
     pendingLink: "Look at them",
   },
 
