@@ -106,8 +106,11 @@ def _suffices(viewer: Viewer, access: Access) -> bool:
             return viewer.may("admin", "admin")
 
 
-def guard_route(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Litestar's guard for every route: a route that names nothing is closed."""
+async def guard_route(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Litestar's guard for every route: a route that names nothing is closed.
+
+    Asynchronous though it waits for nothing: one that is not would be called in another thread.
+    """
     access = access_of(handler)
     if access is None:
         raise HttpError(403, "forbidden", "nobody may use this address")
