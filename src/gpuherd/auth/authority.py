@@ -119,6 +119,7 @@ class Authority:
             scopes=key.scopes,
             via="token" if key.is_token else "session",
             key=key.id,
+            expires_at=key.expires_at,
             peer=peer,
         )
 

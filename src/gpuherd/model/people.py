@@ -51,8 +51,8 @@ class Account(Struct, frozen=True, kw_only=True):
 class Viewer(Struct, frozen=True, kw_only=True):
     """Who makes a request, and what it may do.
 
-    Made anew for every request and never kept beyond it. A live stream is a long request: it ends at ``expires_at``, and
-    as soon as something about the viewer changes.
+    Made anew for every request and never kept beyond it. A live stream is a long request: it ends at ``expires_at``,
+    and as soon as something about the viewer changes.
     """
 
     privacy: PrivacyClass | None

@@ -76,7 +76,7 @@ def test_what_is_shown_follows_role_and_scopes(
 ) -> None:
     viewer = let_in(knowing(account(role=role)), key(scopes=scopes))
     assert viewer.privacy == privacy
-    assert viewer.scopes == scopes
+    assert (viewer.scopes, viewer.expires_at) == (scopes, NOW + 10)
 
 
 @pytest.mark.parametrize(
