@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from gpuherd.model.text import clip
+
 __all__ = [
     "Account",
     "BookedDevice",
@@ -60,9 +62,9 @@ class BookedDevice(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Give ``gpu07/3``, of a slice ``gpu07/3.1``; of a device that is gone its UUID."""
+        """Give ``gpu07/3``, of a slice ``gpu07/3.1``; of a device that is gone the beginning of its UUID."""
         if self.index is None:
-            return f"{self.node_name}/{self.uuid}"
+            return f"{self.node_name}/{clip(self.uuid, 13)}"
         index = f"{self.index}" if self.parent_index is None else f"{self.parent_index}.{self.index}"
         return f"{self.node_name}/{index}"
 
