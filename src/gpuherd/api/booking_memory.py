@@ -16,9 +16,10 @@ from gpuherd.records.bookings import BookingRecords
 __all__ = ["BookedHerd", "BookingMemory", "People"]
 
 SHOWN_PAST_SECONDS = 2 * 86_400
-SHOWN_PER_DEVICE = 8
-"""Bookings of one device that the live state is told of: more than it can get through between two times."""
 HAND_OVER_SECONDS = 60.0
+SHOWN_AHEAD = 4
+"""Bookings of one device, the running one and the next, that the live state is told of at a time: as none is shorter
+than a minute, it does not get through them before it is told again."""
 CURRENT_SECONDS = 15.0
 """What was compared with the records longer ago is no longer called current."""
 HUB = Actor(account_id=None, label="hub")
@@ -135,7 +136,7 @@ class BookingMemory:
             return
         users: dict[int, frozenset[str]] = {}
         for device in devices:
-            facts = self._facts_of(device, users, now - SHOWN_PAST_SECONDS)
+            facts = self._facts_of(device, users, now)
             if facts:
                 self._facts[device] = facts
             else:
@@ -143,13 +144,13 @@ class BookingMemory:
         self._herd.set_bookings([fact for facts in self._facts.values() for fact in facts])
 
     def _facts_of(
-        self, device: DeviceRef, users: dict[int, frozenset[str]], since: int
+        self, device: DeviceRef, users: dict[int, frozenset[str]], now: int
     ) -> tuple[DeviceBookingFacts, ...]:
-        shown = [
-            one for one in self.window.of_device(device) if one.ends_at > since and one.state == "active"
-        ]
+        active = [one for one in self.window.of_device(device) if one.state == "active"]
+        past = [one for one in active if now - SHOWN_PAST_SECONDS < one.ends_at <= now]
+        ahead = [one for one in active if one.ends_at > now]
         facts = []
-        for booking in shown[:SHOWN_PER_DEVICE]:
+        for booking in (*past[-1:], *ahead[:SHOWN_AHEAD]):
             if booking.id not in users:
                 users[booking.id] = self.users_of(booking)
             facts.append(

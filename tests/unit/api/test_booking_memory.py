@@ -160,14 +160,16 @@ def test_past_ones_fade(hub: Hub) -> None:
     assert len(hub.memory.window) == 0
 
 
-def test_the_live_state_is_told_of_the_next_few_only_and_of_others_in_time(hub: Hub) -> None:
-    made = [hub.book(A, start=n, hours=1) for n in range(12)]
+def test_the_live_state_is_told_of_the_last_the_running_and_the_next_few(hub: Hub) -> None:
+    made = [hub.book(A, start=n, hours=1).id for n in range(30)]
     hub.refresh()
-    assert [number for _, number in hub.shown()] == [one.id for one in made[:8]]
-    hub.clock.advance(3 * DAY)
-    again = [hub.book(A, start=n, hours=1) for n in range(3)]
+    assert [number for _, number in hub.shown()] == made[:4]
+    hub.clock.advance(10 * HOUR)
     hub.refresh()
-    assert [number for _, number in hub.shown()] == [one.id for one in again]
+    assert [number for _, number in hub.shown()] == made[9:14]
+    hub.clock.advance(25 * HOUR)
+    hub.refresh()
+    assert [number for _, number in hub.shown()] == made[29:]
 
 
 def test_whose_processes_are_the_holders(hub: Hub) -> None:
