@@ -17,6 +17,7 @@ __all__ = ["ERASED", "AuditRecords", "Deed", "write_audit"]
 ERASED = "erased user"
 """What is shown instead of the name of someone who has been erased."""
 DETAIL_LENGTH = 1024
+_APPEND = insert(audit)
 
 
 class Deed(Struct, frozen=True):
@@ -44,7 +45,7 @@ def write_audit(connection: Connection, deeds: Iterable[Deed]) -> None:
         for deed in deeds
     ]
     if rows:
-        connection.execute(insert(audit), rows)
+        connection.execute(_APPEND, rows)
 
 
 def _holding(text: str) -> ColumnElement[bool]:

@@ -47,6 +47,10 @@ from gpuherd.records.transactions import BadText, count_change, lock, reading, r
 __all__ = ["BookingDraft", "BookingRecords", "Conflict", "Limits", "Usage"]
 
 
+# Made once: putting a statement together costs more than carrying it out.
+_ADD_BOOKING = insert(bookings).returning(bookings.c.id)
+_ADD_DEVICES = insert(booking_devices)
+
 MANY_DEVICES = 50
 """From which on it is quicker to read all bookings of a time and to leave out those of other devices."""
 
@@ -94,9 +98,7 @@ class BookingRecords:
                 booking = booking_of(
                     draft, series_id=made[0].id if made else None, now=now, revision=revision
                 )
-                number = connection.execute(
-                    insert(bookings).values(**booking_row(booking)).returning(bookings.c.id)
-                ).scalar_one()
+                number = connection.execute(_ADD_BOOKING, booking_row(booking)).scalar_one()
                 made.append(structs.replace(booking, id=number))
             if len(made) > 1:
                 made[0] = structs.replace(made[0], series_id=made[0].id)
@@ -104,7 +106,7 @@ class BookingRecords:
                     update(bookings).where(bookings.c.id == made[0].id).values(series_id=made[0].id)
                 )
             connection.execute(
-                insert(booking_devices),
+                _ADD_DEVICES,
                 [row for booking in made for row in device_rows(booking, booking.devices)],
             )
             write_audit(

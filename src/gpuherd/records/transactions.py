@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, select, update
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.records.texts import UnkeepableText
@@ -85,11 +88,12 @@ def lock(connection: Connection, revision: Table) -> None:
 
 def count_change(connection: Connection, revision: Table) -> int:
     """Count a change and give the new revision; as ``lock``, so it comes first in its transaction."""
-    return int(
-        connection.execute(
-            update(revision).values(number=revision.c.number + 1).returning(revision.c.number)
-        ).scalar_one()
-    )
+    return int(connection.execute(_counting(revision)).scalar_one())
+
+
+@cache
+def _counting(revision: Table) -> ReturningUpdate[Any]:
+    return update(revision).values(number=revision.c.number + 1).returning(revision.c.number)
 
 
 def revision_of(engine: Engine, revision: Table) -> int:
