@@ -195,12 +195,11 @@ class Desk(BookingChanges):
                 self.check_free(devices, span)
         if limits is not None:
             held = [
-                BookedSpan(booking.starts_at, booking.ends_at)
+                BookedSpan(booking.starts_at, booking.ends_at, len(booking.devices))
                 for booking in self._records.of_account(asker.account.id, since=now)
                 if booking.owner_id == asker.account.id and booking.state in HOLDING
-                for _ in booking.devices
             ]
-            wanted = [BookedSpan(*span) for span in spans for _ in devices]
+            wanted = [BookedSpan(span.starts_at, span.ends_at, len(devices)) for span in spans]
             check_limits(limits, held, wanted, now=now)
         return tuple(_imagined(one, now) for one in drafts)
 

@@ -279,10 +279,9 @@ class DeskMachine(RuleBasedStateMachine):
         stretched = self._stretched()
         for name in ("ada", "bob", "eve"):
             own = [
-                BookedSpan(one.starts_at, one.ends_at)
+                BookedSpan(one.starts_at, one.ends_at, len(one.devices))
                 for one in self._holding()
                 if one.owner_id == self.people[name].id and one.id not in stretched
-                for _ in one.devices
             ]
             assert usage_of(own, now=0).devices_at_once <= MAX_DEVICES
 
