@@ -40,6 +40,8 @@ from gpuherd.api.settings import HubSettings
 from gpuherd.api.stream import LiveStream
 from gpuherd.api.supervision import Loop, Supervisor
 from gpuherd.auth.enrolment import Enrolled, Enrolment
+from gpuherd.auth.local_key import make_local_key
+from gpuherd.auth.secrets import digest
 from gpuherd.auth.settings import LoginSettings
 from gpuherd.auth.setup import setup_link
 from gpuherd.auth.ways import LoginWays
@@ -229,6 +231,8 @@ class Hub:
             )
             await self._admission.refresh()
             await self._front.identity.refresh()
+            key = await asyncio.to_thread(make_local_key, self.settings.state_dir)
+            self._front.identity.local_key_digest = digest(key)
             await self._desk.memory.refresh()
             self._roster.restore()
             self._restore(store)

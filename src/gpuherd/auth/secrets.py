@@ -9,6 +9,7 @@ import secrets
 __all__ = [
     "API_TOKEN_PREFIX",
     "JOIN_TOKEN_PREFIX",
+    "LOCAL_KEY_PREFIX",
     "NODE_CREDENTIAL_PREFIX",
     "SESSION_PREFIX",
     "SETUP_CODE_PREFIX",
@@ -25,6 +26,7 @@ NODE_CREDENTIAL_PREFIX = "ghn_"
 API_TOKEN_PREFIX = "ghu_"  # noqa: S105
 SESSION_PREFIX = "ghs_"
 SETUP_CODE_PREFIX = "ghc_"
+LOCAL_KEY_PREFIX = "ghk_"
 
 _RANDOM_BYTES = 32
 _RANDOM = re.compile(r"[A-Za-z0-9_-]{43}")

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from gpuherd.api.enrolling import open_enrolment
+from gpuherd.api.open_records import open_hub_records
+from gpuherd.model.people import Actor
 from gpuherd.wiring.config import load
 from gpuherd.wiring.outfit import configured_hub
 from integration.doctor.conftest import Doctor, Findings, SshNode
@@ -30,6 +32,13 @@ def enrol(doctor: Doctor, name: str) -> str:
         return enrolment.admit(name, now=time.time()).credential
 
 
+def add_account(doctor: Doctor) -> None:
+    """Make an account, as the command line does."""
+    by = Actor(account_id=None, label="test")
+    with contextlib.closing(open_hub_records(load(doctor.config_file).hub)) as records:
+        records.people.create_account(name="ada", display_name="Ada", role="admin", now=time.time(), by=by)
+
+
 @asynccontextmanager
 async def hub_process(doctor: Doctor) -> AsyncIterator[HubProcess]:
     hub = HubProcess(doctor.state_dir)
@@ -41,10 +50,13 @@ async def hub_process(doctor: Doctor) -> AsyncIterator[HubProcess]:
         await hub.stop()
 
 
-def test_an_enrolled_node_that_reports(doctor: Doctor) -> None:
+@pytest.mark.parametrize("has_accounts", [False, True])
+def test_an_enrolled_node_that_reports(doctor: Doctor, has_accounts: bool) -> None:
     async def story() -> None:
         doctor.configure("")
         credential = enrol(doctor, "gpu05")
+        if has_accounts:  # then nothing is shown without a login, but to who may read the state folder
+            add_account(doctor)
         async with hub_process(doctor) as hub:
             node = StubbornNode(hub.url, credential, every_seconds=0.2)
             task = asyncio.create_task(node.run())

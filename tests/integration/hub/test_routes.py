@@ -163,6 +163,13 @@ DISABLED = _Disabled({})
 
 GUESTS = [
     Guest("nobody", lambda *_: {}, EVERYONE, is_known=False),
+    Guest(
+        "a program with the machine's own key",
+        lambda hub, _: bearer((hub.settings.state_dir / "local.key").read_text().strip()),
+        LOOKING,
+        is_known=False,
+    ),
+    Guest("a made-up key of the machine", lambda *_: bearer("ghk_" + "A" * 43), EVERYONE, is_known=False),
     *(Guest(role, _session(role), may, is_known=True) for role, may in BY_ROLE.items()),
     Guest("token to read", _token("admin", "read"), LOOKING | {ACCOUNT}, is_known=True),
     Guest("token to book only", _token("admin", "book"), EVERYONE | {BOOK}, is_known=True),

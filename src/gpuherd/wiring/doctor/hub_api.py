@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from gpuherd.api.settings import HubSettings
+from gpuherd.auth.local_key import read_local_key
 from gpuherd.model.errors import Failed
 from gpuherd.model.reports import Problem
 from gpuherd.wiring.doctor.asking import Answer, HttpPlace, ask
@@ -125,8 +126,10 @@ class HubApi:
 
     async def _get(self, path: str) -> Answer:
         place = HttpPlace(self._host, self.address.port, self._tls())
+        key = read_local_key(self._settings.state_dir)
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         try:
-            return await ask(place, f"{self._settings.mount}{path}")
+            return await ask(place, f"{self._settings.mount}{path}", headers=headers)
         except ConnectionRefusedError:
             raise NoHub("nothing listens there") from None
         except TimeoutError:
@@ -150,6 +153,8 @@ class HubApi:
 
 
 def _decoded(answer: Answer, kind: type[T]) -> T:
+    if answer.status == 401:
+        raise NoHub("it tells nothing to this user; run this as the user that the hub runs as, or as root")
     if answer.status != 200:
         raise NoHub(f"what listens there is no gpuherd hub (HTTP {answer.status})")
     try:
