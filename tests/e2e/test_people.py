@@ -300,6 +300,8 @@ def test_the_last_admin_stays_and_members_have_nothing_to_administer(page: Page,
 
 
 def test_the_audit_log_is_searched_and_read_on(page: Page, lab: HubProcess) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/audit" in request.url else None)
     _log_in(page, lab, "ada", "?admin=audit")
     expect(page.locator('[data-action="login.ok"]').first).to_contain_text("ada", timeout=SOON)
     search = page.get_by_label("Search the audit log")
@@ -317,6 +319,7 @@ def test_the_audit_log_is_searched_and_read_on(page: Page, lab: HubProcess) -> N
     page.get_by_role("button", name="Show older ones").click()
     expect(tokens.nth(101)).to_be_attached(timeout=SOON)
     expect(page.get_by_role("button", name="Show older ones")).to_have_count(0)
+    assert len(asked) == 4, asked  # at first, for each of two searches, and for what is older
     page.get_by_label("From", exact=True).fill("2001-01-01")
     page.get_by_label("To", exact=True).fill("2001-01-02")
     expect(page.get_by_text("Nothing of the kind has happened.")).to_be_visible(timeout=SOON)
