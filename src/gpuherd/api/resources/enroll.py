@@ -9,6 +9,7 @@ from litestar.params import JSONBody
 from msgspec import Meta, Struct
 
 from gpuherd.api.access import Access, needs
+from gpuherd.api.sender import sender_of
 from gpuherd.api.services import Services
 from gpuherd.model.text import Label
 
@@ -50,9 +51,12 @@ def handlers(services: Services) -> list[Any]:
         403: the token is unknown, spent or expired. 409: the name is taken, or the credential is another node's.
         429: too many failed attempts.
         """
-        peer = request.client.host if request.client else "unknown"
         node = await services.enrol(
-            token=data.token, hostname=data.hostname, name=data.name, peer=peer, credential=data.credential
+            token=data.token,
+            hostname=data.hostname,
+            name=data.name,
+            peer=sender_of(request).address,  # behind a listed proxy not all nodes are one
+            credential=data.credential,
         )
         return EnrolmentResult(node_id=node.node_id, credential=node.credential)
 
