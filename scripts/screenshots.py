@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -22,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "build" / "screenshots"
@@ -47,7 +49,9 @@ FOR_DOCS = {
     "herd-dark-desk": "page-dark",
     "node-light-desk": "node-light",
     "wall-dark-desk": "wall-dark",
+    "timeline-dark-desk": "timeline-dark",
 }
+ADMIN = "admin"
 
 
 def ask(url: str) -> Any:
@@ -57,8 +61,8 @@ def ask(url: str) -> Any:
 
 
 @contextmanager
-def demo_herd() -> Iterator[str]:
-    """Run the demo on a port of its own; gives its address once every state can be seen."""
+def demo_herd() -> Iterator[tuple[str, str]]:
+    """Run the demo on a port of its own; gives its address and set-up code once every state can be seen."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -84,7 +88,11 @@ def demo_herd() -> Iterator[str]:
                 if process.poll() is not None:
                     log.seek(0)
                     raise SystemExit(f"the demo ended: {log.read().decode()}")
-            yield f"http://{listen}/"
+            log.seek(0)
+            code = re.search(rb"\?setup#(\S+)", log.read())
+            if code is None:
+                raise SystemExit("the demo has printed no set-up link")
+            yield f"http://{listen}/", code[1].decode()
         finally:
             process.terminate()
             process.wait(30)
@@ -101,13 +109,41 @@ def places(url: str) -> dict[str, str]:
         "node": f"?node={node['id']}",
         "gpu": f"?gpu={node['devices'][0]['facts']['uuid']}",
         "wall": "?wall",
+        "timeline": "?timeline",
+        "timeline-search": "?timeline&q=h100",
+        "bookings": "?bookings",
+        "book": f"?timeline&book=node.{node['id']}",
+        "account": "?account",
+        "admin": "?admin",
     }
 
 
-def take(page: Page, url: str, name: str) -> None:
+def set_up(context: BrowserContext, url: str, code: str, password: str) -> None:
+    """Make an account, as whoever starts a hub does, and book something; the context stays logged in."""
+    answer = context.request.post(
+        f"{url}api/v1/setup", data={"code": code, "name": ADMIN, "password": password}
+    )
+    if not answer.ok:
+        raise SystemExit(f"set-up failed: {answer.text()}")
+    for what, end in (("2 x A100 80GB", "3d"), ("1 x L40S", "8h")):
+        context.request.post(
+            f"{url}api/v1/bookings",
+            data={"any": what, "end": end, "zone": "Europe/Berlin", "title": "evaluation"},
+        )
+
+
+def log_in(context: BrowserContext, url: str, password: str) -> None:
+    """Log in behind the page's back."""
+    answer = context.request.post(f"{url}api/v1/session", data={"name": ADMIN, "password": password})
+    if not answer.ok:
+        raise SystemExit(f"login failed: {answer.text()}")
+
+
+def take(page: Page, url: str, name: str, *, is_live: bool = True) -> None:
     """Open a page and keep its picture."""
     page.goto(url)
-    page.wait_for_selector('main[data-live="true"]', timeout=20_000)
+    if is_live:
+        page.wait_for_selector('main[data-live="true"]', timeout=20_000)
     # Bars have settled and charts are drawn.
     page.wait_for_timeout(1500)
     page.screenshot(path=PICTURES / f"{name}.png")
@@ -117,10 +153,18 @@ def take(page: Page, url: str, name: str) -> None:
 def main() -> None:
     """Take all pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    with demo_herd() as url, tempfile.TemporaryDirectory() as profile, sync_playwright() as playwright:
+    password = secrets.token_urlsafe(16)
+    with (
+        demo_herd() as (url, code),
+        tempfile.TemporaryDirectory() as profile,
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(
             executable_path=str(CHROMIUM), args=[*FLAGS, f"--disk-cache-dir={profile}"]
         )
+        known = places(url)
+        with browser.new_context() as context:
+            set_up(context, url, code, password)
         for size, (width, height) in SIZES.items():
             for theme in THEMES:
                 context = browser.new_context(
@@ -132,7 +176,9 @@ def main() -> None:
                     reduced_motion="reduce",
                 )
                 page = context.new_page()
-                for name, place in places(url).items():
+                take(page, f"{url}?login", f"login-{theme}-{size}", is_live=False)
+                log_in(context, url, password)
+                for name, place in known.items():
                     take(page, url + place, f"{name}-{theme}-{size}")
                 context.close()
         browser.close()
