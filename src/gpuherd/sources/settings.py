@@ -166,6 +166,13 @@ class GpustatSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             "second after each and starts Python anew.",
         ),
     ] = 4.0
+    login_file: Annotated[
+        Path | None,
+        Meta(
+            description="The old backend's .env with AUTH_USER and AUTH_PASS: answer the old page's POST /auth by it. "
+            "Everyone in the networks may read without it all the same."
+        ),
+    ] = None
     max_nodes: Annotated[int, Meta(ge=1, le=10_000, description="Nodes that may appear by themselves.")] = 256
     max_nodes_per_sender: Annotated[
         int,

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.get_status import GetStatusApp
 from gpuherd.api.legacy.gpustat import GpustatApp
+from gpuherd.api.legacy.old_login import read_login_file
 from gpuherd.api.outfit import Door, Watch
 from gpuherd.api.server import WebServer
 from gpuherd.api.services import Services
@@ -53,9 +54,11 @@ def legacy_doors(config: Config, services: Services, arrivals: Arrivals, tellers
     doors: list[Door] = []
     if legacy.gpustat is not None:
         key = "legacy.gpustat.listen"
+        login_file = legacy.gpustat.login_file
         posts = GpustatApp(
             legacy.gpustat,
             arrivals,
+            login=None if login_file is None else read_login_file(config.folder / login_file),
             fleet_view=lambda: services.door_view("gpustat"),
             guard=guard,
             scrub=scrub,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import shutil
 import subprocess
@@ -15,8 +16,10 @@ from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
 from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.gpustat import GpustatApp
+from gpuherd.api.legacy.old_login import OldLogin, read_login_file
 from gpuherd.collect.scrub import scrub
 from gpuherd.fleet.fleet import Fleet
+from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import GpustatSettings
 from support.arrivals import KeptArrivals
 from support.herd import WORKING, ManualClock, Speaker, gpu
@@ -65,7 +68,7 @@ BODY = b"""{
 class Backend:
     """The application with a herd behind it: one node of another way, and whoever posts."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, login: OldLogin | None = None, **settings: Any) -> None:
         self.clock = ManualClock()
         self.arrivals = KeptArrivals(taken=("enrolled",))
         self.fleet = Fleet(clock=self.clock)
@@ -80,6 +83,7 @@ class Backend:
             fleet_view=self.fleet.view,
             guard=Guard(["gpus.example.org"]),
             scrub=scrub,
+            login=login,
             wall=self.clock.wall,
             monotonic=self.clock.monotonic,
         )
@@ -194,6 +198,49 @@ def test_the_real_gpustat_and_curl(tmp_path: Path) -> None:
 
 
 # -- who may -----------------------------------------------------------------------------------------------------------
+
+
+def _login(user: str, password: str, *lines: str) -> bytes:
+    digest = hashlib.sha256(password.encode()).hexdigest()
+    body = json.dumps({"user": user, "password": digest}).encode()
+    return posting(body, "Content-Type: application/json", *lines, path="/auth")
+
+
+def test_the_old_pages_login(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("# backend\nPORT=3000\nAUTH_USER=lab\nAUTH_PASS='vier Worte: ja'\n")
+    backend = Backend(login=read_login_file(tmp_path / ".env"), origins=("http://gpus.example.org",))
+    page = "Origin: http://gpus.example.org"
+    right, by_page, wrong, unknown, elsewhere, nonsense, looking, asking = backend.talk(
+        _login("lab", "vier Worte: ja"),
+        _login("lab", "vier Worte: ja", page),
+        _login("lab", "vier Worte"),
+        _login("other", "vier Worte: ja"),
+        _login("lab", "vier Worte: ja", "Origin: http://elsewhere.example"),
+        posting(b'{"user": ["lab"]}', path="/auth"),
+        reading(path="/auth"),
+        reading(page, "Access-Control-Request-Method: POST", method="OPTIONS", path="/auth"),
+    )
+    assert (right.status, right.body) == (200, b"OK")
+    assert by_page.headers["access-control-allow-origin"] == "http://gpus.example.org"
+    assert [answer.status for answer in (wrong, unknown, elsewhere, nonsense)] == [401, 401, 403, 400]
+    assert (looking.status, looking.headers["allow"]) == (405, "POST")
+    assert asking.headers["access-control-allow-headers"] == "content-type"
+
+
+def test_the_old_pages_login_is_not_guessed_without_end() -> None:
+    backend = Backend(login=OldLogin("lab", "right"))
+    answers = backend.talk(
+        *[_login("lab", f"wrong {number}") for number in range(21)], _login("lab", "right")
+    )
+    assert [answer.status for answer in answers] == [401] * 20 + [429] * 2
+
+
+@pytest.mark.parametrize("text", [None, "", "AUTH_USER=lab\n", "# AUTH_USER=lab\nAUTH_PASS=x\n"])
+def test_a_login_file_that_holds_no_login_stops_the_start(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / ".env").write_text(text)
+    with pytest.raises(Misconfigured, match=r"legacy\.gpustat\.login_file: .*\.env"):
+        read_login_file(tmp_path / ".env")
 
 
 def test_only_listed_networks_may_post_and_read() -> None:

@@ -16,6 +16,7 @@ from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.claims import NameClaims
 from gpuherd.api.legacy.gate import Gate, read_body
 from gpuherd.api.legacy.gpustat_shape import gpustat_payload, mapped_ip
+from gpuherd.api.legacy.old_login import OldLogin
 from gpuherd.api.legacy.serving import Answer, serve
 from gpuherd.api.networks import parse_networks
 from gpuherd.auth.enrolment import node_id_for
@@ -29,6 +30,7 @@ from gpuherd.sources.settings import GpustatSettings
 __all__ = ["GpustatApp"]
 
 MAX_BODY_BYTES = 2**20
+MAX_LOGIN_BYTES = 8192
 _STATUS = {"name_taken": 409, "too_many_nodes": 503}
 
 
@@ -58,6 +60,7 @@ class GpustatApp:
         fleet_view: Callable[[], FleetView],
         guard: Guard,
         scrub: Scrub,
+        login: OldLogin | None = None,
         offline_after_seconds: float = 60.0,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -67,6 +70,7 @@ class GpustatApp:
         self._fleet_view = fleet_view
         self._guard = guard
         self._scrub = remembering(scrub)
+        self._login = login
         self._offline_after_seconds = offline_after_seconds
         self._wall = wall
         self._monotonic = monotonic
@@ -96,6 +100,9 @@ class GpustatApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Answer) -> None:
         sender = self._gate.check(scope)
         cors = send.headers = self._cors(scope)
+        if scope["type"] == "http" and scope["path"] == "/auth" and self._login is not None:
+            await self._log_in(self._login, scope, receive, send, sender)
+            return
         if scope["type"] != "http" or scope["path"] != "/":
             raise HttpError(404, "not_found", _not_here(scope))
         method = scope["method"]
@@ -115,6 +122,24 @@ class GpustatApp:
                 "post with POST, read with GET",
                 headers={"Allow": "GET, HEAD, POST"},
             )
+
+    async def _log_in(
+        self, login: OldLogin, scope: Scope, receive: Receive, send: Answer, sender: str
+    ) -> None:
+        cors = send.headers
+        if scope["method"] == "OPTIONS" and cors:
+            allowed = [
+                (b"access-control-allow-methods", b"POST"),
+                (b"access-control-allow-headers", b"content-type"),
+            ]
+            await answer(send, 204, [*cors, *allowed], b"")
+            return
+        if scope["method"] != "POST":
+            raise HttpError(405, "method_not_allowed", "log in with POST", headers={"Allow": "POST"})
+        if header(scope, b"origin") is not None and not cors:
+            raise HttpError(403, "foreign_origin", "this page may not log in here (legacy.gpustat.origins)")
+        login.check(await read_body(scope, receive, MAX_LOGIN_BYTES), sender)
+        await answer(send, 200, [(b"content-type", b"text/plain; charset=utf-8"), *cors], b"OK")
 
     def notices(self) -> list[FleetNotice]:
         """Tell what was refused, and which names changed hands."""
@@ -221,5 +246,5 @@ class GpustatApp:
 
 def _not_here(scope: Scope) -> str:
     if scope["path"] == "/auth":
-        return "there is no login at this address yet; the hub's own page is at its own address"
+        return "there is no login here unless legacy.gpustat.login_file names one; the hub's own page is elsewhere"
     return "nodes post to / and the old page reads /; the hub's own page is at its own address"

@@ -18,7 +18,7 @@ _ADVICE = {
     ),
     "login": (
         "the login of an old page",
-        "AUTH_USER and AUTH_PASS: not taken; gpuherd does not keep passwords in its configuration",
+        "AUTH_USER and AUTH_PASS are not copied; name this file as legacy.gpustat.login_file for the old page",
     ),
     "ssh_config": (
         "an SSH client configuration",
