@@ -89,6 +89,7 @@ class HubApp:
             raise HttpError(
                 415, "unsupported_encoding", "compressed bodies are not taken; send the body as it is"
             )
+        _check_media_type(scope)
         scope["path"] = path
         scope["raw_path"] = path.encode()
         try:
@@ -105,6 +106,23 @@ class HubApp:
                 raise HttpError(308, "moved", "the page is below", headers={"Location": f"{self._mount}/"})
             raise HttpError(404, "not_found", f"the hub is at {self._mount}/")
         return path[len(self._mount) :]
+
+
+def _check_media_type(scope: Scope) -> None:
+    """Raise ``HttpError`` 415 for a body that does not say that it is JSON; none at all is fine.
+
+    Any web page can have a browser send text or a form to us without asking first; for JSON the browser has to ask.
+    """
+    has_body = (
+        header(scope, b"content-length") not in (None, "0") or header(scope, b"transfer-encoding") is not None
+    )
+    if not has_body or scope["method"] in ("GET", "HEAD"):
+        return
+    media_type = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise HttpError(
+            415, "unsupported_media_type", "send the body with the header Content-Type: application/json"
+        )
 
 
 def _with_headers(send: Send) -> Send:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,7 @@ def test_failed_enrolments_are_limited(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+JSON = {"Content-Type": "application/json"}
 BAD_REQUESTS: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("GET", "api/v1/nothing", {}, 404, "not_found"),
     ("GET", "api/", {}, 404, "not_found"),
@@ -135,9 +136,9 @@ BAD_REQUESTS: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("GET", "api/v1/nodes/none", {}, 404, "unknown_node"),
     ("GET", "api/v1/nodes/none/recent", {}, 404, "unknown_node"),
     ("GET", "api/v1/gpus?state=purple", {}, 400, "invalid_request"),
-    ("POST", "api/v1/enroll", {"data": b"{"}, 400, "invalid_request"),
+    ("POST", "api/v1/enroll", {"data": b"{", "headers": JSON}, 400, "invalid_request"),
     ("POST", "api/v1/enroll", {"data": b""}, 400, "invalid_request"),
-    ("POST", "api/v1/enroll", {"data": b"[" * 100_000}, 400, "invalid_request"),
+    ("POST", "api/v1/enroll", {"data": b"[" * 100_000, "headers": JSON}, 400, "invalid_request"),
     ("POST", "api/v1/enroll", {"json": {"token": 7, "hostname": "a"}}, 400, "invalid_request"),
     ("POST", "api/v1/enroll", {"json": {"token": "ghj_x", "hostname": "a" * 129}}, 400, "invalid_request"),
     ("POST", "api/v1/enroll", {"json": {"token": "nonsense", "hostname": "a"}}, 403, "token_invalid"),
@@ -163,10 +164,49 @@ def test_every_bad_request_gets_the_one_error_shape(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    "media_type",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "a/b", ""],
+)
+def test_a_body_that_foreign_pages_could_send_is_not_read(tmp_path: Path, media_type: str) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"{}"
+
+    async def story(_: Hub, http: aiohttp.ClientSession) -> None:
+        for method, path in (
+            ("POST", "session"),
+            ("POST", "enroll"),
+            ("PATCH", "account"),
+            ("DELETE", "session"),
+        ):
+            for body in (b'{"name": "ada", "password": "x"}', chunks()):
+                headers = {"Content-Type": media_type}
+                async with http.request(method, f"api/v1/{path}", data=body, headers=headers) as response:
+                    error = await error_of(response)
+                    assert (response.status, error["code"]) == (415, "unsupported_media_type")
+                    assert "application/json" in error["message"]
+
+    play(tmp_path, story)
+
+
+def test_a_request_without_a_body_says_nothing_of_its_kind(tmp_path: Path) -> None:
+    async def story(_: Hub, http: aiohttp.ClientSession) -> None:
+        async with http.delete("api/v1/session") as response:
+            assert response.status == 204
+        async with http.delete("api/v1/session", data=b"", headers={"Content-Length": "0"}) as response:
+            assert response.status == 204
+        body = {"token": "ghj_x", "hostname": "a"}
+        json_in_words = {"Content-Type": "Application/JSON; charset=utf-8"}
+        async with http.post("api/v1/enroll", data=json.dumps(body), headers=json_in_words) as response:
+            assert response.status == 403
+
+    play(tmp_path, story)
+
+
 def test_bad_reports_name_the_place(tmp_path: Path) -> None:
     async def story(hub: Hub, http: aiohttp.ClientSession) -> None:
         credential = (await hub.admit("a")).credential
-        headers = {"Authorization": f"Bearer {credential}"}
+        headers = {"Authorization": f"Bearer {credential}", **JSON}
         good = json.loads(msgspec.json.encode(report()))
 
         async def refused(body: bytes) -> tuple[int, str, str]:

@@ -197,7 +197,10 @@ def test_slow_bodies_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         async with running_hub(tmp_path) as hub:
             host, _, port = hub.url.removeprefix("http://").rstrip("/").partition(":")
             reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"POST /api/v1/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+            writer.write(
+                b"POST /api/v1/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 100\r\n\r\n{"
+            )
             async with asyncio.timeout(5):
                 assert (await reader.readline()).startswith(b"HTTP/1.1 408")
             writer.close()
