@@ -42,6 +42,8 @@ class Access(Enum):
     """To be logged in by a session, not by a token: passwords, tokens, sessions."""
     ADMIN = "admin"
     """An admin."""
+    ADMIN_SELF = "admin_self"
+    """An admin who is logged in by a session, not by a token: what would outlive the token that did it."""
 
 
 class Identification(Protocol):
@@ -82,6 +84,7 @@ _NEEDED = {
     Access.BOOK: "the role member, and of a token the scope book",
     Access.SELF: "a login in the browser; a token will not do",
     Access.ADMIN: "the role admin, and of a token the scope admin",
+    Access.ADMIN_SELF: "the role admin and a login in the browser; a token will not do",
     Access.LOOK: "the scope read",
     Access.COUNTS: "the scope read",
     Access.ACCOUNT: "the scope read",
@@ -100,6 +103,8 @@ def _suffices(viewer: Viewer, access: Access) -> bool:
             return viewer.may("viewer", "read")
         case Access.SELF:
             return viewer.account is not None and viewer.via in ("session", "proxy")
+        case Access.ADMIN_SELF:
+            return _suffices(viewer, Access.ADMIN) and _suffices(viewer, Access.SELF)
         case Access.BOOK:
             return viewer.may("member", "book")
         case Access.ADMIN:

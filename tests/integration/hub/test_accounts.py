@@ -112,6 +112,32 @@ def test_a_change_replaces_what_is_given_and_leaves_the_rest(tmp_path: Path) -> 
     play(tmp_path, story)
 
 
+def test_a_token_makes_no_door_that_outlives_it(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        ada = add_account(desk.hub, "ada", groups=("vision",))
+        await refresh(desk.hub)
+        token = bearer(add_token(desk.hub, desk.admin, ("read", "book", "admin"))[1])
+        path = f"accounts/{ada.id}"
+        async with aiohttp.ClientSession(desk.hub.url) as http:
+            program = Desk(desk.hub, http, desk.admin)
+            for method, address, body in (
+                ("POST", "accounts", {"name": "eve", "role": "admin"}),
+                ("POST", f"{path}/password", None),
+                ("POST", f"accounts/{desk.admin.id}/password", None),
+                ("PATCH", path, {"role": "admin"}),
+                ("PATCH", path, {"is_disabled": False, "groups": []}),
+            ):
+                assert await program.ask(method, address, body, headers=token) == (403, "forbidden")
+            assert (await program.ask("GET", path, headers=token))[1]["groups"] == ["vision"]
+            _, changed = await program.ask(
+                "PATCH", path, {"groups": ["speech"], "is_disabled": True}, headers=token
+            )
+            assert (changed["groups"], changed["is_disabled"]) == (["speech"], True)
+        assert [one.name for one in desk.hub.records.people.load().accounts] == ["ada", "root"]
+
+    play(tmp_path, story)
+
+
 def test_a_password_that_is_reset_opens_and_the_old_keys_do_not(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         ada = add_account(desk.hub, "ada", password=PASSWORD)

@@ -24,6 +24,7 @@ from support.people import BY, add_account, add_session, add_token, bearer, cook
 
 OPEN, NODE, COUNTS, LOOK = Access.OPEN, Access.NODE, Access.COUNTS, Access.LOOK
 ACCOUNT, BOOK, SELF, ADMIN = Access.ACCOUNT, Access.BOOK, Access.SELF, Access.ADMIN
+ADMIN_SELF = Access.ADMIN_SELF
 
 EXPECTED: dict[str, Access] = {
     "GET /openapi.json": OPEN,
@@ -72,12 +73,12 @@ EXPECTED: dict[str, Access] = {
     "GET /account/export": SELF,
     "POST /account/erase": SELF,
     "GET /accounts": ADMIN,
-    "POST /accounts": ADMIN,
+    "POST /accounts": ADMIN_SELF,
     "GET /accounts/{account_id}": ADMIN,
     "PATCH /accounts/{account_id}": ADMIN,
     "DELETE /accounts/{account_id}": ADMIN,
-    "POST /accounts/{account_id}/password": ADMIN,
-    "DELETE /accounts/{account_id}/sessions": ADMIN,
+    "POST /accounts/{account_id}/password": ADMIN_SELF,
+    "DELETE /accounts/{account_id}/sessions": ADMIN_SELF,
     "GET /accounts/{account_id}/export": ADMIN,
     "GET /audit": ADMIN,
 }
@@ -119,7 +120,7 @@ LOOKING = EVERYONE | {COUNTS, LOOK}
 BY_ROLE: dict[Role, frozenset[Access]] = {
     "viewer": LOOKING | {ACCOUNT, SELF},
     "member": LOOKING | {ACCOUNT, SELF, BOOK},
-    "admin": LOOKING | {ACCOUNT, SELF, BOOK, ADMIN},
+    "admin": LOOKING | {ACCOUNT, SELF, BOOK, ADMIN, ADMIN_SELF},
 }
 
 

@@ -1,4 +1,8 @@
-"""/api/v1/accounts: everyone's accounts, for admins."""
+"""/api/v1/accounts: everyone's accounts, for admins.
+
+What makes someone able to log in is not done with a token: whoever stole one could make a door that stays open when
+the token has ended.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from typing import Annotated, Any
 
 from litestar import Request, Response, delete, get, patch, post
 from litestar.params import JSONBody, PathParameter
+from msgspec import UNSET
 
-from gpuherd.api.access import Access, needs, viewer_of
+from gpuherd.api.access import Access, check_access, needs, viewer_of
 from gpuherd.api.people_views import (
     AccountChange,
     AccountExport,
@@ -38,7 +43,7 @@ def _accounts(services: Services) -> list[Any]:
     @post(
         "/accounts",
         operation_id="createAccount",
-        opt=needs(Access.ADMIN),
+        opt=needs(Access.ADMIN_SELF),
         summary="Make an account",
         status_code=201,
     )
@@ -70,9 +75,13 @@ def _accounts(services: Services) -> list[Any]:
     ) -> Account:
         """Change role, groups, names, or keep someone out. Open streams of the person end at once.
 
+        A token may neither change a role nor let someone in again: 403 ``forbidden``.
         409 ``last_admin``: somebody must be left to administer the hub; ``linux_name_taken``.
         """
-        return await services.people.change_account(viewer_of(request), account_id, data)
+        viewer = viewer_of(request)
+        if data.role is not UNSET or data.is_disabled is False:
+            check_access(viewer, Access.ADMIN_SELF)
+        return await services.people.change_account(viewer, account_id, data)
 
     @delete(
         "/accounts/{account_id:str}",
@@ -95,12 +104,12 @@ def _keys(services: Services) -> list[Any]:
     @post(
         "/accounts/{account_id:str}/password",
         operation_id="resetPassword",
-        opt=needs(Access.ADMIN),
+        opt=needs(Access.ADMIN_SELF),
         summary="Reset a password",
         status_code=200,
     )
     async def reset_password(request: AnyRequest, account_id: AccountId) -> TemporaryPassword:
-        """Make up a new password, told in the answer this once; all sessions and tokens of the person end.
+        """Make up a new password, told in the answer this once. Sessions, tokens and calendars of the person end.
 
         409 ``password_elsewhere``: another service keeps it.
         """
@@ -109,12 +118,12 @@ def _keys(services: Services) -> list[Any]:
     @delete(
         "/accounts/{account_id:str}/sessions",
         operation_id="endSessions",
-        opt=needs(Access.ADMIN),
+        opt=needs(Access.ADMIN_SELF),
         summary="Log someone out everywhere",
         status_code=204,
     )
     async def end_sessions(request: AnyRequest, account_id: AccountId) -> None:
-        """End all sessions of a person."""
+        """End all sessions of a person, and the addresses of their calendars."""
         await services.people.log_out_everywhere(viewer_of(request), account_id)
 
     @get(
