@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -15,10 +17,15 @@ from gpuherd.bookings.views import BookingConflict
 from gpuherd.model.bookings import EpochSeconds
 from gpuherd.model.errors import Failed, GpuherdError, Refused
 from gpuherd.model.text import clean
+from gpuherd.records.transactions import RecordsFailed
 
-__all__ = ["EXCEPTION_HANDLERS", "ErrorBody", "ErrorDetail", "HttpError", "error_body"]
+__all__ = ["EXCEPTION_HANDLERS", "ErrorBody", "ErrorDetail", "HttpError", "error_body", "unavailable"]
 
 log = logging.getLogger(__name__)
+
+RECORDS_FAILED = "the records cannot be read or written right now; try again"
+LOG_SECONDS = 60.0
+"""How often the log says why the records cannot be used, however many ask."""
 
 
 class ErrorDetail(Struct, frozen=True, omit_defaults=True):
@@ -69,6 +76,39 @@ class HttpError(GpuherdError):
 def error_body(error: HttpError) -> bytes:
     """Encode an error as the body of its answer."""
     return msgspec.json.encode(ErrorBody(error.detail))
+
+
+class RecordsTrouble:
+    """What the log says of failing records: a line per window, with how many requests had none of their own."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._told_at = float("-inf")
+        self._untold = 0
+
+    def tell(self, error: RecordsFailed) -> None:
+        """Write the reason, unless one was written a moment ago."""
+        now = self._monotonic()
+        if now - self._told_at < LOG_SECONDS:
+            self._untold += 1
+            return
+        log.warning("a request failed: %s (and %d before it that are not listed)", error, self._untold)
+        self._told_at, self._untold = now, 0
+
+
+_records_trouble = RecordsTrouble()
+
+
+def unavailable(error: Failed) -> HttpError:
+    """Give the answer to a request that something which may pass keeps from being served.
+
+    Why the database fails is for the log and the admins' health: anybody can ask for an address.
+    """
+    message = str(error)
+    if isinstance(error, RecordsFailed):
+        _records_trouble.tell(error)
+        message = RECORDS_FAILED
+    return HttpError(503, "unavailable", message, headers={"Retry-After": "5"})
 
 
 _CODES = {
@@ -134,7 +174,7 @@ def _as_http_error(error: Exception) -> HttpError:
         headers = {"Retry-After": "30"} if status == 429 else None
         return HttpError(status, error.code, str(error), headers=headers)
     if isinstance(error, Failed):
-        return HttpError(503, "unavailable", str(error), headers={"Retry-After": "5"})
+        return unavailable(error)
     if isinstance(error, RecursionError):
         return HttpError(400, "invalid_request", "the body is nested too deeply")
     log.error("unexpected error while answering a request", exc_info=error)

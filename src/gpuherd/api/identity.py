@@ -10,7 +10,7 @@ from msgspec import structs
 
 from gpuherd.api.asgi import Scope, header
 from gpuherd.api.cookies import session_secret
-from gpuherd.api.errors import HttpError
+from gpuherd.api.errors import unavailable
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.sender import SENDER_KEY, Sender, Senders
 from gpuherd.api.settings import HubSettings
@@ -69,7 +69,7 @@ class Identity:
         try:
             viewer = await self._someone(scope, sender)
         except Failed as error:
-            raise HttpError(503, "unavailable", str(error), headers={"Retry-After": "5"}) from error
+            raise unavailable(error) from error
         if viewer is None:
             return Viewer(privacy=self._shown_to(sender), peer=sender.address)
         if viewer.privacy is None:  # a token that may not read sees at least what everyone sees

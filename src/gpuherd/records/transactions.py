@@ -15,28 +15,48 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.records.texts import UnkeepableText
 
-__all__ = ["READS_ONLY", "BadText", "count_change", "lock", "reading", "revision_of", "writing"]
+__all__ = [
+    "READS_ONLY",
+    "BadText",
+    "RecordsFailed",
+    "count_change",
+    "lock",
+    "reading",
+    "revision_of",
+    "writing",
+]
 
 READS_ONLY = "gpuherd_reads_only"
 """Execution option of a connection: see ``database.py``, which begins such a transaction without a writer's lock."""
 
 
-def _failed(error: SQLAlchemyError) -> Failed:
+class RecordsFailed(Failed):
+    """The database did not do what was asked of it.
+
+    The text says why, for who runs the hub: it may name hosts, files and tables, which are nobody else's business.
+    """
+
+
+def _failed(error: SQLAlchemyError) -> RecordsFailed:
     if isinstance(error, PoolTimeoutError):
-        return Failed(
+        return RecordsFailed(
             "the records are busy: every connection to the database is in use; try again in a moment"
         )
     if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return Failed(
+        return RecordsFailed(
             "the records cannot be read or written: the database went away or did not answer in time; is it running?"
         )
     # Only the first line: PostgreSQL tells the values on the next.
     reason = (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
     if "disk is full" in reason or "No space left" in reason:
-        return Failed(f"the records cannot be written: {reason}; free some space where the database is kept")
+        return RecordsFailed(
+            f"the records cannot be written: {reason}; free some space where the database is kept"
+        )
     if "database is locked" in reason:
-        return Failed("the records are busy: another program is writing to them; try again in a moment")
-    return Failed(f"the records cannot be read or written: {reason}")
+        return RecordsFailed(
+            "the records are busy: another program is writing to them; try again in a moment"
+        )
+    return RecordsFailed(f"the records cannot be read or written: {reason}")
 
 
 class BadText(Refused):
