@@ -86,10 +86,10 @@ class PeopleDesk:
         self._reception = reception
         self._clock = clock
 
-    async def _change(self, verb: Callable[[], T]) -> T:
-        """Change something that bears on what someone may do, and have it hold at once."""
+    async def _change(self, account_id: str | None, verb: Callable[[], T]) -> T:
+        """Change something that bears on what that account may do, and have it hold at once."""
         done = await self._calls.run(verb)
-        await self._identity.refresh()
+        await self._identity.refresh(account_id)
         return done
 
     # -- one's own ---------------------------------------------------------------------------------------------
@@ -98,6 +98,7 @@ class PeopleDesk:
         """Change what others read."""
         own = _own(viewer)
         return await self._change(
+            own.id,
             partial(
                 self._people.change_account,
                 own.id,
@@ -108,7 +109,7 @@ class PeopleDesk:
         )
 
     async def change_password(self, viewer: Viewer, change: PasswordChange, sender: Sender) -> None:
-        """Change one's own password; all tokens and other sessions end. ``Refused`` ``password_wrong``/``_weak``."""
+        """Change one's own password; other sessions, tokens and calendars end. ``Refused`` ``password_wrong``/``_weak``."""
         own = _own(viewer)
         if own.source != "local":
             raise Refused("password_elsewhere", f"your password is kept by {own.source}; change it there")
@@ -116,6 +117,7 @@ class PeopleDesk:
         await self._reception.check_own_password(own, change.old_password, sender)
         password_hash = await self._reception.hash(change.new_password)
         await self._change(
+            own.id,
             partial(
                 self._people.set_password,
                 own.id,
@@ -147,6 +149,7 @@ class PeopleDesk:
     async def end_session(self, viewer: Viewer, session_id: str) -> None:
         """End one of one's own logins; 404 for anyone else's."""
         ended = await self._change(
+            _own(viewer).id,
             partial(
                 self._people.end_session,
                 session_id,
@@ -196,7 +199,7 @@ class PeopleDesk:
             id=token.id,
             token=token.secret,
             title=title,
-            scopes=tuple(sorted(set(request.scopes))),
+            scopes=tuple(sorted(token.scopes)),
             created_at=now,
             expires_at=token.expires_at,
         )
@@ -204,6 +207,7 @@ class PeopleDesk:
     async def end_token(self, viewer: Viewer, token_id: str) -> None:
         """End one of one's own tokens; 404 for anyone else's."""
         ended = await self._change(
+            _own(viewer).id,
             partial(
                 self._people.end_token,
                 token_id,
@@ -247,6 +251,7 @@ class PeopleDesk:
         check_new_password(password, name)
         password_hash = await self._reception.hash(password)
         account = await self._change(
+            None,
             partial(
                 self._people.create_account,
                 name=name,
@@ -267,6 +272,7 @@ class PeopleDesk:
         if change.display_name is not UNSET:
             name = _shown_name(change.display_name, (await self.account(account_id)).name)
         return await self._change(
+            account_id,
             partial(
                 self._people.change_account,
                 account_id,
@@ -281,13 +287,14 @@ class PeopleDesk:
         )
 
     async def reset_password(self, viewer: Viewer, account_id: str) -> TemporaryPassword:
-        """Give someone a new password, made up here; all sessions and tokens end."""
+        """Give someone a new password, made up here; all sessions, tokens and calendars end."""
         account = await self.account(account_id)
         if account.source != "local":
             raise Refused("password_elsewhere", f"this password is kept by {account.source}; change it there")
         password = random_password()
         password_hash = await self._reception.hash(password)
         await self._change(
+            account_id,
             partial(
                 self._people.set_password,
                 account_id,
@@ -299,9 +306,9 @@ class PeopleDesk:
         return TemporaryPassword(password=password)
 
     async def log_out_everywhere(self, viewer: Viewer, account_id: str) -> None:
-        """End all of someone's sessions."""
+        """End all of someone's sessions, and the addresses of their calendars."""
         await self.account(account_id)
-        await self._end_sessions(account_id, viewer, keep=None)
+        await self._end_sessions(account_id, viewer, keep=None, with_feeds=True)
 
     async def erase(self, viewer: Viewer, account_id: str) -> None:
         """Forget someone; ``Refused`` ``unknown_account`` or ``last_admin``."""
@@ -327,20 +334,25 @@ class PeopleDesk:
 
     # -- both --------------------------------------------------------------------------------------------------
 
-    async def _end_sessions(self, account_id: str, viewer: Viewer, *, keep: str | None) -> None:
+    async def _end_sessions(
+        self, account_id: str, viewer: Viewer, *, keep: str | None, with_feeds: bool = False
+    ) -> None:
         await self._change(
+            account_id,
             partial(
                 self._people.end_sessions,
                 account_id,
                 now=self._clock.wall(),
                 by=actor_of(viewer),
                 keep=keep,
+                with_feeds=with_feeds,
             )
         )
 
     async def _erase(self, account_id: str, viewer: Viewer) -> None:
         await self._change(
-            partial(self._people.erase_account, account_id, now=self._clock.wall(), by=actor_of(viewer))
+            account_id,
+            partial(self._people.erase_account, account_id, now=self._clock.wall(), by=actor_of(viewer)),
         )
 
     def _export(self, account_id: str) -> AccountExport:

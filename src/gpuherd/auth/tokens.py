@@ -25,6 +25,7 @@ class NewToken(Struct, frozen=True, kw_only=True):
 
     id: str
     secret: str
+    scopes: frozenset[TokenScope]
     expires_at: float
 
 
@@ -40,9 +41,11 @@ def create_token(
 ) -> NewToken:
     """Make a token. Blocking; ``Refused`` ``scope_needs_role`` for rights that the owner has not got.
 
-    Refused rather than cut: a token must not grow when its owner becomes an admin.
+    Refused rather than cut: a token must not grow when its owner becomes an admin. Every scope includes ``read``: what
+    one writes is answered with what is there, so a token that may write and not look would be shown it all the same.
     """
-    for scope in scopes:
+    given: frozenset[TokenScope] = frozenset({"read", *scopes})
+    for scope in given:
         if ROLES.index(account.role) < ROLES.index(_NEEDED[scope]):
             raise Refused(
                 "scope_needs_role", f"a token with the scope {scope} needs the role {_NEEDED[scope]}"
@@ -50,14 +53,17 @@ def create_token(
     if len(records.tokens(account.id, now)) >= MAX_TOKENS:
         raise Refused("too_many_tokens", f"{MAX_TOKENS} tokens are enough; end those that are not used")
     token = NewToken(
-        id=new_id(), secret=new_secret(API_TOKEN_PREFIX), expires_at=now + min(days, MAX_TOKEN_DAYS) * 86_400
+        id=new_id(),
+        secret=new_secret(API_TOKEN_PREFIX),
+        scopes=given,
+        expires_at=now + min(days, MAX_TOKEN_DAYS) * 86_400,
     )
     records.add_token(
         id=token.id,
         digest=digest(token.secret),
         account_id=account.id,
         title=title,
-        scopes=scopes,
+        scopes=given,
         created_at=now,
         expires_at=token.expires_at,
         by=by,

@@ -99,6 +99,14 @@ def test_a_token_has_rights_that_its_owner_has(
         assert told.value.code == "scope_needs_role"
 
 
+@pytest.mark.parametrize("scope", ["read", "book", "admin"])
+def test_a_token_that_may_write_may_look(people: PeopleRecords, scope: TokenScope) -> None:
+    token = create_token(people, add(people, "admin"), title="t", scopes=[scope], days=1, now=NOW, by=BY)
+    found = people.token(digest(token.secret), NOW)
+    assert found is not None
+    assert found.scopes == token.scopes == {"read", scope}
+
+
 def test_nobody_has_tokens_without_number(people: PeopleRecords, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuherd.auth.tokens.MAX_TOKENS", 2)
     account = add(people)
