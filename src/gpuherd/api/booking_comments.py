@@ -14,8 +14,15 @@ import msgspec
 from msgspec import Struct
 
 from gpuherd.api.record_calls import RecordCalls
-from gpuherd.bookings.comments_export import comment_entries
-from gpuherd.bookings.comments_json import MAX_FILE_BYTES, Comments, Complaint, read_comments, write_comments
+from gpuherd.bookings.comments_export import PAST_SHOWN_SECONDS, comment_entries
+from gpuherd.bookings.comments_json import (
+    MAX_FILE_BYTES,
+    CommentEntry,
+    Comments,
+    Complaint,
+    read_comments,
+    write_comments,
+)
 from gpuherd.bookings.comments_sync import (
     CommentsSync,
     Owner,
@@ -24,6 +31,7 @@ from gpuherd.bookings.comments_sync import (
     Taken,
     missing_from,
     place_entries,
+    plain_host,
 )
 from gpuherd.bookings.herd import Herd
 from gpuherd.bookings.whole_files import replace_file
@@ -49,6 +57,8 @@ STATE_NAME = "comments-taken.json"
 LOOK_SECONDS = 2.0
 AGAIN_SECONDS = 60.0
 """How soon entries are looked at again: a node may be there by then, someone gone, or a person have got an account."""
+FIRST_NODE_SECONDS = 60.0
+"""How long after its start a hub that knows of no device yet leaves the file that it writes as it is."""
 COMPLAINTS_LOGGED = 50
 ENTRIES_AT_ONCE = 50
 
@@ -64,12 +74,20 @@ class KnownBookings(Protocol):
 
 
 def find_owner(name: str, accounts: Iterable[Account], user_of: Callable[[str], str]) -> Owner:
-    """Find the person whom a name in the file means: an account by its name or its user on the nodes, if it has one."""
+    """Find the person whom a name in the file means: an account by its name, its user on the nodes, or its shown name.
+
+    The shown name is what an exported file has; it counts only if a single account goes by it.
+    """
     user = user_of(name)
-    wanted = user.casefold()
+    wanted, shown = user.casefold(), name.casefold()
+    called: list[Account] = []
     for account in accounts:
         if wanted == account.name.casefold() or wanted in {one.casefold() for one in account.linux_names}:
             return Owner(account.id, account.display_name or account.name)
+        if account.display_name and account.display_name.casefold() == shown:
+            called.append(account)
+    if len(called) == 1:
+        return Owner(called[0].id, called[0].display_name)
     return Owner(None, user)
 
 
@@ -207,7 +225,11 @@ class CommentsWatch:
 
 
 class CommentsExport:
-    """Keeps a comments.json up to date with all bookings."""
+    """Keeps a comments.json up to date with all bookings.
+
+    Someone may follow that file and end what is gone from it. So what an earlier file says of hosts that have not been
+    seen since the start stays in it, for as long as such an entry is told at all.
+    """
 
     def __init__(self, file: Path, *, zone: ZoneInfo, known: KnownBookings, clock: Clock) -> None:
         self.name = f"keep {file.name} up to date"
@@ -218,15 +240,24 @@ class CommentsExport:
         self._clock = clock
         self._writing = Reading(str(file))
         self._written: bytes | None = None
+        self._earlier: tuple[CommentEntry, ...] | None = None
+        self._seen_nodes: set[str] = set()
+        self._empty_until = clock.monotonic() + FIRST_NODE_SECONDS
 
     async def look(self) -> None:
         """Write the file if something is different; ``Failed`` if that is not possible now."""
         herd, bookings, now = self._known.herd(), list(self._known.bookings()), self._clock.wall()
+        if not herd.devices and self._written is None and self._clock.monotonic() < self._empty_until:
+            return  # nobody has reported yet
         await self._writing.do(lambda: self._write(herd, bookings, now))
 
     def _write(self, herd: Herd, bookings: list[Booking], now: float) -> None:
         """In a thread: with thousands of devices this takes a while."""
-        content = write_comments(comment_entries(herd, bookings, now), self._zone)
+        hosts = comment_entries(herd, bookings, now)
+        self._seen_nodes.update(device.node_id for device in herd.devices)
+        for entry in self._unseen(now):
+            hosts.setdefault(entry.host, []).append(entry)
+        content = write_comments(hosts, self._zone)
         if content == self._written:
             return
         try:
@@ -236,6 +267,30 @@ class CommentsExport:
                 f"{self._file}: cannot be written ({error.strerror}); let the hub's user write there"
             ) from error
         self._written = content
+
+    def _unseen(self, now: float) -> list[CommentEntry]:
+        """Give what stays of the file as it was at the start."""
+        if self._earlier is None:
+            self._earlier = _entries_of(self._file, self._zone)
+        self._earlier = tuple(
+            entry
+            for entry in self._earlier
+            if plain_host(entry.host) not in self._seen_nodes and entry.until + PAST_SHOWN_SECONDS > now
+        )
+        return list(self._earlier)
+
+
+def _entries_of(file: Path, zone: ZoneInfo) -> tuple[CommentEntry, ...]:
+    """Read a file that is about to be replaced; none if it is no comments.json. ``Failed`` if it may be one."""
+    if not os.path.lexists(file):
+        return ()
+    try:
+        return read_comments_file(file, zone).entries
+    except Failed as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        log.warning("%s; it is written anew", error)
+        return ()
 
 
 def _read_state(file: Path, comments_file: Path) -> dict[str, Taken]:

@@ -1,0 +1,102 @@
+"""What a hub makes of a comments.json that it writes, and of the names in one that it reads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from gpuherd.api.booking_comments import FIRST_NODE_SECONDS, CommentsExport, find_owner
+from gpuherd.bookings.comments_export import PAST_SHOWN_SECONDS
+from gpuherd.bookings.comments_sync import Owner
+from gpuherd.bookings.herd import Herd
+from gpuherd.model.bookings import Booking
+from support.booking_desk import a100, herd_of, person
+from support.herd import ManualClock
+
+ANN = {"name": "ann", "date": "2027-01-01 10:00", "comment": "x"}
+BOB = {"name": "bob", "date": "2027-01-02 10:00", "comment": ""}
+NOBODY = {"name": "", "date": "", "comment": ""}
+UTC = ZoneInfo("UTC")
+
+
+class Known:
+    """A hub without bookings, whose nodes report one after the other."""
+
+    def __init__(self) -> None:
+        self.devices = herd_of()
+
+    def bookings(self) -> list[Booking]:
+        return []
+
+    def herd(self) -> Herd:
+        return self.devices
+
+
+class Export:
+    """A hub that has just been started, beside a file."""
+
+    def __init__(self, folder: Path, content: object) -> None:
+        self.file = folder / "comments.json"
+        self.file.write_text(content if isinstance(content, str) else json.dumps(content))
+        self.known, self.clock = Known(), ManualClock()
+        self._export = CommentsExport(self.file, zone=UTC, known=self.known, clock=self.clock)
+
+    def look(self) -> object:
+        asyncio.run(self._export.look())
+        return json.loads(self.file.read_bytes())
+
+
+def test_a_start_takes_nothing_out_of_the_file_before_its_node_has_been_seen(tmp_path: Path) -> None:
+    content = {"gpu01.lab": [NOBODY, ANN], "gpu02": [BOB]}
+    export = Export(tmp_path, content)
+    assert export.look() == content
+    export.clock.advance(FIRST_NODE_SECONDS)
+    assert export.look() == content
+    export.known.devices = herd_of(a100("gpu02", 0, node_name="gpu02"))
+    assert export.look() == {"gpu02": [], "gpu01.lab": [NOBODY, ANN]}
+    export.known.devices = herd_of()  # seen once, it is known to have no bookings
+    assert export.look() == {"gpu01.lab": [NOBODY, ANN]}
+    export.known.devices = herd_of(a100("gpu01.lab", 0, node_name="Shown Otherwise"))
+    assert export.look() == {"gpu01.lab": []}
+
+
+def test_what_is_long_over_does_not_stay(tmp_path: Path) -> None:
+    export = Export(tmp_path, {"gpu01": [ANN], "gpu02": [BOB]})
+    export.known.devices = herd_of(a100("gpu03", 0, node_name="gpu03"))
+    export.clock.wall_offset = 1_798_797_600.0 + PAST_SHOWN_SECONDS - export.clock.now  # ann's end
+    assert export.look() == {"gpu03": [], "gpu02": [BOB]}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]"])
+def test_a_file_that_is_none_is_written_anew(tmp_path: Path, content: str) -> None:
+    export = Export(tmp_path, content)
+    export.known.devices = herd_of(a100("gpu01", 0, node_name="gpu01"))
+    assert export.look() == {"gpu01": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ann", Owner("id-ann", "Ann Lee")),
+        ("Ann Lee", Owner("id-ann", "Ann Lee")),
+        ("ann lee", Owner("id-ann", "Ann Lee")),
+        ("Kim", Owner("id-kim", "Someone")),
+        ("Bob", Owner("id-bob", "Kim")),
+        ("Doe", Owner(None, "Doe")),
+        ("Ann", Owner("id-ann", "Ann Lee")),
+        ("eve", Owner(None, "eve")),
+    ],
+)
+def test_whom_a_name_means(name: str, expected: Owner) -> None:
+    people = [
+        person("ann", display_name="Ann Lee"),
+        person("bob", display_name="Kim"),  # the name of an account goes before what others are shown as
+        person("kim", display_name="Someone"),
+        person("d1", display_name="Doe"),
+        person("d2", display_name="doe"),
+    ]
+    assert find_owner(name, people, lambda one: one) == expected
