@@ -167,13 +167,7 @@ class LiveStream:
             )
         if viewer.privacy is None:
             raise HttpError(401, "login_needed", "log in first")
-        if len(self._watchers) >= self._max_viewers:
-            raise HttpError(
-                503,
-                "too_many_viewers",
-                "too many live views are open; try again later",
-                headers={"Retry-After": "30"},
-            )
+        self._check_room(viewer)
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a viewer is served in a task")
@@ -195,6 +189,20 @@ class LiveStream:
         finally:
             self._leave(watcher)
             watch.cancel()
+
+    def _check_room(self, viewer: Viewer) -> None:
+        """Raise ``HttpError`` 503 where there is no room for one more: half of it is kept for those who are known."""
+        room, taken = self._max_viewers, len(self._watchers)
+        if _is_stranger(viewer) and taken < room:
+            room = (self._max_viewers + 1) // 2
+            taken = sum(_is_stranger(watcher.viewer) for watcher in self._watchers)
+        if taken >= room:
+            raise HttpError(
+                503,
+                "too_many_viewers",
+                "too many live views are open; try again later",
+                headers={"Retry-After": "30"},
+            )
 
     def _enter_own(self, watcher: _Watcher) -> None:
         account = watcher.viewer.account
@@ -267,6 +275,11 @@ class LiveStream:
             await asyncio.wait({watcher.task for watcher in self._watchers}, timeout=1.0)
             for stuck in self._watchers:
                 stuck.end()
+
+
+def _is_stranger(viewer: Viewer) -> bool:
+    """Tell whether someone is neither logged in nor a program of the hub's own machine, which has its key."""
+    return viewer.account is None and viewer.privacy != "admin"
 
 
 def _takes_gzip(scope: Scope) -> bool:

@@ -79,7 +79,7 @@ def test_a_viewer_gets_everything_once_and_then_every_change(tmp_path: Path, enc
 def test_too_many_viewers_are_told_to_come_back(tmp_path: Path) -> None:
     async def story() -> None:
         async with (
-            running_hub(tmp_path, max_viewers=2) as hub,
+            running_hub(tmp_path, max_viewers=4) as hub,
             aiohttp.ClientSession(hub.url) as http,
             http.get("api/v1/stream"),
             http.get("api/v1/stream") as second,

@@ -63,13 +63,13 @@ class Watched:
 class House:
     """A fleet of one node and its stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_viewers: int = 100) -> None:
         self.clock = ManualClock()
         self.fleet = Fleet(clock=self.clock)
         self.watching: list[str] = []
         self.stream = LiveStream(
             self.fleet,
-            max_viewers=100,
+            max_viewers=max_viewers,
             wall=self.clock.wall,
             note_watching=lambda viewer: self.watching.append(viewer.account.name if viewer.account else "?"),
         )
@@ -256,3 +256,32 @@ def test_nobody_sees_nothing() -> None:
         assert stream.bodies.empty()
 
     story(tell)
+
+
+@pytest.mark.parametrize(("max_viewers", "strangers"), [(1, 1), (2, 1), (5, 3), (6, 3)])
+def test_strangers_leave_half_of_the_room_to_those_who_are_known(max_viewers: int, strangers: int) -> None:
+    async def tell() -> None:
+        house = House(max_viewers)
+        stranger = Viewer(privacy="public")
+        known = (
+            Viewer(privacy="member", account=account("ada"), via="session"),
+            Viewer(privacy="admin"),  # a program on the hub's own machine
+        )
+        async with watched(house, *[stranger] * strangers) as streams:
+            for stream in streams:
+                assert await stream.events()
+            with pytest.raises(HttpError, match="too many live views"):
+                await Watched(house.stream, stranger).task
+            rest = [known[place % 2] for place in range(max_viewers - strangers)]
+            others = [Watched(house.stream, viewer) for viewer in rest]
+            for other in others:
+                assert await other.events()
+            with pytest.raises(HttpError, match="too many live views"):
+                await Watched(house.stream, known[0]).task
+            for other in others:
+                await other.leave()
+            if others:
+                with pytest.raises(HttpError, match="too many live views"):
+                    await Watched(house.stream, stranger).task
+
+    asyncio.run(tell())
