@@ -156,6 +156,13 @@ def test_group_can_be_meant_of_one_source_only(people: PeopleRecords) -> None:
     assert enter(people, other, rules).role == "viewer"
 
 
+def test_group_that_is_called_like_one_of_another_source_is_not_that_one(people: PeopleRecords) -> None:
+    rules = RoleRules(default_role="viewer", admin_groups=frozenset({"ldap:wheel"}))
+    posing = VouchedFor(source="oidc", subject="x", name="mallory", display_name="M", groups=("ldap:wheel",))
+
+    assert enter(people, posing, rules).role == "viewer"
+
+
 @pytest.mark.parametrize("name", ["alice", "ALICE"])
 def test_name_of_a_local_account_is_not_taken_over(people: PeopleRecords, name: str) -> None:
     owner = local(people, name, "admin")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+from typing import get_args
 
 from msgspec import Struct
 
 from gpuherd.auth.settings import LoginSettings
 from gpuherd.auth.ways import VouchedFor
 from gpuherd.model.errors import Refused
-from gpuherd.model.people import Account, Actor, Role
+from gpuherd.model.people import Account, AccountSource, Actor, Role
 from gpuherd.records.people import PeopleRecords
 
 __all__ = ["Provisioning", "RoleRules"]
 
 log = logging.getLogger(__name__)
+
+_PREFIXES = tuple(f"{source}:" for source in get_args(AccountSource))
 
 
 class RoleRules(Struct, frozen=True, kw_only=True):
@@ -40,7 +43,9 @@ class RoleRules(Struct, frozen=True, kw_only=True):
         """
         if vouched.groups is None:
             return current or self.default_role
-        groups = {*vouched.groups, *(f"{vouched.source}:{group}" for group in vouched.groups)}
+        groups = {f"{vouched.source}:{group}" for group in vouched.groups}
+        # One service's group that is called "ldap:admins" is not the directory's.
+        groups |= {group for group in vouched.groups if not group.startswith(_PREFIXES)}
         if groups & self.admin_groups or (current == "admin" and not self.admin_groups):
             return "admin"
         if self.member_groups:

@@ -17,6 +17,7 @@ __all__ = ["login_ways"]
 
 def login_ways(settings: LoginSettings, *, trusted_proxies: tuple[str, ...], folder: Path) -> LoginWays:
     """Make them; ``Misconfigured`` for one that could not work. Connects to nothing."""
+    _check_role_groups(settings)
     passwords: list[PasswordWay] = [
         _made(name, getattr(settings, name), folder)
         for name in ("pam", "ldap")
@@ -29,6 +30,21 @@ def login_ways(settings: LoginSettings, *, trusted_proxies: tuple[str, ...], fol
     if settings.proxy is not None:
         header = _made("proxy", settings.proxy, folder, trusted_proxies=trusted_proxies)
     return LoginWays(passwords=tuple(passwords), redirect=redirect, header=header)
+
+
+def _check_role_groups(settings: LoginSettings) -> None:
+    """Raise ``Misconfigured`` for a group that two services could both have: one of them may let anyone make groups."""
+    sources = [name for name in LOGIN_WAYS if getattr(settings, name) is not None]
+    if len(sources) < 2:
+        return
+    for key in ("admin_groups", "member_groups"):
+        for group in getattr(settings, key):
+            if not group.startswith(tuple(f"{source}:" for source in sources)):
+                meant = " or ".join(f'"{source}:{group}"' for source in sources)
+                raise Misconfigured(
+                    f'login.{key}: whose group "{group}" is, must be said where several services know people; '
+                    f"write {meant}"
+                )
 
 
 def _made(name: str, settings: Any, folder: Path, **more: Any) -> Any:

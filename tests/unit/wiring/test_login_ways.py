@@ -86,6 +86,29 @@ def test_complaints_name_the_line_and_the_key(tmp_path: Path, text: str, complai
         check_config(read_config(text, "gpuherd.toml", folder=tmp_path))
 
 
+@pytest.mark.parametrize("key", ["admin_groups", "member_groups"])
+@pytest.mark.parametrize("group", ["wheel", "ldap:wheel", "oidc", ":wheel", "OIDC:wheel"])
+def test_with_two_services_a_group_says_whose_it_is(tmp_path: Path, key: str, group: str) -> None:
+    pytest.importorskip("joserfc")
+    text = f'[login]\n{key} = ["oidc:wheel", "{group}"]\n{PROXY}{OIDC}'
+
+    with pytest.raises(
+        Misconfigured, match=rf'gpuherd\.toml:2: login\.{key}: .*"oidc:{group}" or "proxy:{group}"'
+    ):
+        check_config(read_config(text, "gpuherd.toml", folder=tmp_path))
+
+
+@pytest.mark.parametrize("services", [PROXY + OIDC, OIDC, PROXY])
+def test_group_that_says_whose_it_is_can_be_used(tmp_path: Path, services: str) -> None:
+    pytest.importorskip("joserfc")
+    text = '[login]\nadmin_groups = ["oidc:wheel"]\nmember_groups = ["proxy:staff"]\n' + services
+    ways(text, tmp_path)
+
+
+def test_with_one_service_a_group_is_that_ones(tmp_path: Path) -> None:
+    ways('[login]\nadmin_groups = ["wheel"]\n' + PROXY, tmp_path)
+
+
 def test_missing_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "joserfc", None)
     monkeypatch.delitem(sys.modules, "gpuherd.auth.oidc", raising=False)
