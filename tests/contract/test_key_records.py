@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from sqlalchemy import Engine
+from typing import Any
 
+import pytest
+from sqlalchemy import Engine, event
+
+from gpuherd.auth.authority import load_known
 from gpuherd.model.errors import Refused
 from gpuherd.model.people import Actor
 from gpuherd.records.audit import AuditRecords
@@ -40,7 +43,7 @@ def bob(people: PeopleRecords) -> str:
     return add(people, "bob")
 
 
-def log_in(people: PeopleRecords, account_id: str, key: str, *, at: float = NOW, **more: str) -> None:
+def log_in(people: PeopleRecords, account_id: str, key: str, *, at: float = NOW, **more: Any) -> None:
     people.add_session(
         id=key,
         digest=f"digest of {key}",
@@ -152,13 +155,17 @@ def test_a_new_password_ends_what_the_old_one_opened(people: PeopleRecords, ada:
         log_in(people, ada, key)
     log_in(people, bob, "bobs")
     make_token(people, ada, "t")
+    make_feed(people, ada, "f")
+    make_feed(people, bob, "bobs")
     before = people.revision()
     people.set_password(ada, "new", now=NOW, by=BY, keep_session="s2")
     assert people.revision() == before + 1
     assert people.password_hash(ada) == "new"
     assert [one.id for one in people.sessions(ada, NOW)] == ["s2"]
-    assert people.tokens(ada, NOW) == ()
-    assert len(people.sessions(bob, NOW)) == 1
+    assert not people.tokens(ada, NOW)
+    assert not people.feeds(ada)
+    assert people.feed("digest of f") is None
+    assert len(people.sessions(bob, NOW)) == len(people.feeds(bob)) == 1
     people.set_password(ada, None, now=NOW, by=BY)
     assert people.password_hash(ada) is None
     assert people.sessions(ada, NOW) == ()
@@ -191,9 +198,47 @@ def test_who_is_disabled_or_gone_has_no_keys(people: PeopleRecords, ada: str) ->
 def test_all_sessions_end_at_once(people: PeopleRecords, ada: str) -> None:
     for key in ("s1", "s2", "s3"):
         log_in(people, ada, key)
+    make_feed(people, ada, "f")
     assert people.end_sessions(ada, now=NOW, by=BY, keep="s2") == 2
     assert [one.id for one in people.sessions(ada, NOW)] == ["s2"]
-    assert people.end_sessions(ada, now=NOW, by=BY) == 1
+    assert len(people.feeds(ada)) == 1
+    assert people.end_sessions(ada, now=NOW, by=BY, with_feeds=True) == 1
+    assert people.feeds(ada) == ()
+
+
+def test_of_too_many_sessions_the_oldest_end(people: PeopleRecords, ada: str, bob: str) -> None:
+    log_in(people, bob, "bobs", at=NOW - 50)
+    for number in range(4):
+        log_in(people, ada, f"s{number}", at=NOW + number, at_most=4)
+    before = people.revision()
+    log_in(people, ada, "a clock that was set back", at=NOW - 9, at_most=3)
+    assert people.revision() == before + 1
+    assert [one.id for one in people.sessions(ada, NOW)] == ["s3", "s2", "a clock that was set back"]
+    log_in(people, ada, "s4", at=NOW + 4, at_most=4)
+    assert people.revision() == before + 1
+    assert len(people.sessions(bob, NOW)) == 1
+
+
+def test_many_keys_are_read_with_few_questions(
+    people: PeopleRecords, engine: Engine, ada: str, bob: str
+) -> None:
+    log_in(people, ada, "s")
+    log_in(people, ada, "expired", at=NOW - 100)
+    log_in(people, bob, "disabled")
+    make_token(people, ada, "t")
+    people.change_account(bob, is_disabled=True, now=NOW, by=BY)
+    keys = {f"digest of {key}": False for key in ("s", "expired", "disabled", "nothing")}
+    keys |= {"digest of t": True}
+    keys |= {f"{number:064}": number % 2 == 0 for number in range(1200)}
+    asked: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    known = load_known(people, keys, NOW)
+    assert {digest: (key.id, key.is_token) for digest, key in known.keys.items()} == {
+        "digest of s": ("s", False),
+        "digest of t": ("t", True),
+    }
+    assert known.keys["digest of t"].scopes == {"read", "book"}
+    assert len(asked) < 20
 
 
 def test_a_digest_is_never_told(people: PeopleRecords, engine: Engine, ada: str, bob: str) -> None:

@@ -164,10 +164,23 @@ def test_a_login_is_noted_without_disturbing_anyone(people: PeopleRecords) -> No
     ada = add(people, "ada", password_hash="old")
     revision = people.revision()
     people.note_login(ada.id, NOW + 5)
-    people.rehash_password(ada.id, "better")
+    people.rehash_password(ada.id, "old", "better")
     assert people.account(ada.id) == structs.replace(ada, last_login_at=NOW + 5)
     assert people.password_hash(ada.id) == "better"
     assert people.revision() == revision
+
+
+def test_a_password_that_was_just_replaced_does_not_come_back(people: PeopleRecords) -> None:
+    ada = add(people, "ada", password_hash="old")
+    people.set_password(ada.id, "new", now=NOW, by=BY)
+    with pytest.raises(Refused) as caught:
+        people.rehash_password(ada.id, "old", "old, better")
+    assert caught.value.code == "changed_meanwhile"
+    assert people.password_hash(ada.id) == "new"
+    people.set_password(ada.id, None, now=NOW, by=BY)
+    with pytest.raises(Refused):
+        people.rehash_password(ada.id, "new", "new, better")
+    assert people.password_hash(ada.id) is None
 
 
 def test_an_erased_person_is_gone_everywhere(people: PeopleRecords, engine: Engine) -> None:

@@ -58,6 +58,8 @@ class Identity:
         self._calls = calls
         self._clock = clock
         self._refreshing = asyncio.Lock()
+        self._wanted = self._done = 0
+        self._trouble: Failed | None = None
         self.proxy_word: ProxyWord | None = None
         self.local_key_digest: str | None = None
         """Of the key with which programs on this machine look at everything."""
@@ -135,15 +137,35 @@ class Identity:
             return viewer.privacy == self._shown_to_all or not self._authority.has_accounts
         return self._authority.is_current(viewer, now=self._clock.wall())
 
-    async def refresh(self) -> None:
-        """Read all accounts anew, and which keys still hold."""
+    async def refresh(self, changed: str | None = None) -> None:
+        """Read all accounts anew, and which keys still hold. ``Failed`` if the records do not answer.
+
+        ``changed`` is the account that has just been changed: if it cannot be read, nobody is let in as that one
+        until it can. Those who ask while another waits share one reading.
+        """
+        self._wanted = own = self._wanted + 1
         async with self._refreshing:  # or an older answer could come last
+            if self._done < own:
+                await self._read_anew()
+            if self._trouble is not None:
+                if changed is not None:
+                    self._authority.shut_out(changed)
+                raise Failed(str(self._trouble)) from self._trouble
+
+    async def _read_anew(self) -> None:
+        served = self._wanted  # what these have changed is in the records already
+        try:
             for _ in range(3):
                 digests = self._authority.digests()
                 known = await self._calls.run(load_known, self._records, digests, self._clock.wall())
                 if digests.keys() >= self._authority.digests().keys():
                     break  # nobody has come in meanwhile
+        except Failed as error:
+            self._trouble = error
+        else:
+            self._trouble = None
             self._authority.learn(known)
+        self._done = served
 
     async def note_use(self) -> None:
         """Write down which keys were used. Every minute."""

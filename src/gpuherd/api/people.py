@@ -25,7 +25,7 @@ from gpuherd.api.people_views import (
     TemporaryPassword,
     TokenRequest,
 )
-from gpuherd.api.reception import Reception, actor_of
+from gpuherd.api.reception import Reception, actor_of, shown_name
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.sender import Sender
 from gpuherd.auth.names import account_name
@@ -48,10 +48,6 @@ def _own(viewer: Viewer) -> Account:
     if viewer.account is None:  # the route asks for a login, so this is a mistake of ours
         raise HttpError(401, "login_needed", "log in first")
     return viewer.account
-
-
-def _shown_name(text: str | None, name: str) -> str:
-    return clean((text or "").strip()) or name
 
 
 def _labels(texts: Collection[str] | UnsetType, path: str) -> tuple[str, ...] | None:
@@ -102,14 +98,17 @@ class PeopleDesk:
             partial(
                 self._people.change_account,
                 own.id,
-                display_name=_shown_name(display_name, own.name),
+                display_name=shown_name(display_name, own.name),
                 now=self._clock.wall(),
                 by=actor_of(viewer),
-            )
+            ),
         )
 
     async def change_password(self, viewer: Viewer, change: PasswordChange, sender: Sender) -> None:
-        """Change one's own password; other sessions, tokens and calendars end. ``Refused`` ``password_wrong``/``_weak``."""
+        """Change one's own password; all tokens, calendars and other sessions end.
+
+        ``Refused`` ``password_wrong``, ``password_weak`` or ``password_elsewhere``.
+        """
         own = _own(viewer)
         if own.source != "local":
             raise Refused("password_elsewhere", f"your password is kept by {own.source}; change it there")
@@ -125,7 +124,7 @@ class PeopleDesk:
                 now=self._clock.wall(),
                 by=actor_of(viewer),
                 keep_session=viewer.key if viewer.via == "session" else None,
-            )
+            ),
         )
 
     async def sessions(self, viewer: Viewer) -> list[KeptSession]:
@@ -156,7 +155,7 @@ class PeopleDesk:
                 account_id=_own(viewer).id,
                 now=self._clock.wall(),
                 by=actor_of(viewer),
-            )
+            ),
         )
         if not ended:
             raise HttpError(404, "unknown_session", "you have no such session; it may have ended")
@@ -214,7 +213,7 @@ class PeopleDesk:
                 account_id=_own(viewer).id,
                 now=self._clock.wall(),
                 by=actor_of(viewer),
-            )
+            ),
         )
         if not ended:
             raise HttpError(404, "unknown_token", "you have no such token; it may have ended")
@@ -255,14 +254,14 @@ class PeopleDesk:
             partial(
                 self._people.create_account,
                 name=name,
-                display_name=_shown_name(request.display_name, name),
+                display_name=shown_name(request.display_name, name),
                 role=request.role,
                 password_hash=password_hash,
                 linux_names=_labels(request.linux_names, "linux_names") or (),
                 groups=_labels(request.groups, "groups") or (),
                 now=self._clock.wall(),
                 by=actor_of(viewer),
-            )
+            ),
         )
         return CreatedAccount(account=account, password=None if request.password else password)
 
@@ -270,7 +269,7 @@ class PeopleDesk:
         """Change anyone's account; ``Refused`` ``last_admin``, ``linux_name_taken`` or ``unknown_account``."""
         name = None
         if change.display_name is not UNSET:
-            name = _shown_name(change.display_name, (await self.account(account_id)).name)
+            name = shown_name(change.display_name, (await self.account(account_id)).name)
         return await self._change(
             account_id,
             partial(
@@ -283,7 +282,7 @@ class PeopleDesk:
                 is_disabled=None if change.is_disabled is UNSET else change.is_disabled,
                 now=self._clock.wall(),
                 by=actor_of(viewer),
-            )
+            ),
         )
 
     async def reset_password(self, viewer: Viewer, account_id: str) -> TemporaryPassword:
@@ -301,7 +300,7 @@ class PeopleDesk:
                 password_hash,
                 now=self._clock.wall(),
                 by=actor_of(viewer),
-            )
+            ),
         )
         return TemporaryPassword(password=password)
 
@@ -346,7 +345,7 @@ class PeopleDesk:
                 by=actor_of(viewer),
                 keep=keep,
                 with_feeds=with_feeds,
-            )
+            ),
         )
 
     async def _erase(self, account_id: str, viewer: Viewer) -> None:

@@ -16,7 +16,7 @@ from gpuherd.api.open_records import OpenRecords
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.sender import Sender
 from gpuherd.api.threads import BoundedThreads, TooMuchWork
-from gpuherd.auth.attempts import FailedAttempts
+from gpuherd.auth.attempts import FailedAttempts, NameAttempts
 from gpuherd.auth.authority import ALL_SCOPES, Authority, Key
 from gpuherd.auth.failed_logins import FailedLogins
 from gpuherd.auth.names import account_name
@@ -33,7 +33,7 @@ from gpuherd.model.people import Account, Actor, Viewer
 from gpuherd.model.text import clean
 from gpuherd.records.audit import Deed
 
-__all__ = ["LoggedIn", "Reception", "actor_of"]
+__all__ = ["LoggedIn", "Reception", "actor_of", "shown_name"]
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +43,7 @@ WAY_THREADS = 4
 WAY_SECONDS = 25.0
 CROWDED = "too many logins at a time; try again in a moment"
 CROWDED_SECONDS = 5
+UNKNOWN_NAME = "unknown name"
 QUIET = 5
 """How much the threads that check passwords stand back: whoever looks at the herd comes first."""
 
@@ -79,6 +80,11 @@ class _Proven(NamedTuple):
     account: Account
     password_hash: str | None = None
     """What the password was compared with."""
+
+
+def shown_name(text: str | None, name: str) -> str:
+    """Give what others read of someone: a clean line, or the name if nothing of it is left."""
+    return clean((text or "").strip()) or name
 
 
 def actor_of(viewer: Viewer) -> Actor:
@@ -126,6 +132,7 @@ class Reception:
             deadline_seconds=WAY_SECONDS,
         )
         self._attempts = FailedAttempts()
+        self._name_attempts = NameAttempts()
         self._failed_logins = FailedLogins()
 
     @property
@@ -173,11 +180,14 @@ class Reception:
         ``Refused`` ``login_failed`` for a wrong one of either, ``too_many_attempts`` for the hasty and for a crowd.
         """
         self._attempts.check(_place(sender), self._clock.monotonic())
+        if self._ways.passwords:  # of local names, too: or it could be seen which are local
+            self._name_attempts.begin(name, sender.address, self._clock.monotonic())
         proven = await self._prove(name, password, sender)
         if proven is None:
             self._attempts.failed(_place(sender), self._clock.monotonic())
             await self._tell_of_failure(name, sender)
             raise Refused("login_failed", "the name or the password is wrong")
+        self._name_attempts.succeeded(name, sender.address)
         return await self._begin(proven, sender=sender, agent=agent, before=before)
 
     async def enter(self, vouched: VouchedFor, *, sender: Sender, agent: str, before: Viewer) -> LoggedIn:
@@ -212,7 +222,7 @@ class Reception:
                 self._records.people.take_setup_code,
                 wanted,
                 name=name,
-                display_name=display_name or name,
+                display_name=shown_name(display_name, name),
                 password_hash=password_hash,
                 now=self._clock.wall(),
                 by=by,
@@ -266,9 +276,19 @@ class Reception:
         if not is_right or kept is None or account is None or account.is_disabled:
             return None
         if self._passwords.is_outdated(kept):
-            kept = await self.hash(password)
-            await self._calls.run(self._records.people.rehash_password, account.id, kept)
-        return _Proven(account, kept)
+            kept = await self._renewed(account, password, kept)
+        return None if kept is None else _Proven(account, kept)
+
+    async def _renewed(self, account: Account, password: str, kept: str) -> str | None:
+        """Keep a better hash of a right password, and give what is kept then; none if it was replaced meanwhile."""
+        better = await self.hash(password)
+        try:
+            await self._calls.run(self._records.people.rehash_password, account.id, kept, better)
+        except Refused:  # by a new password, or by another login that was quicker to renew it
+            latest = await self._calls.run(self._records.people.password_hash, account.id)
+            is_right = await self._slowly(lambda: self._passwords.matches(password, latest))
+            return latest if is_right else None
+        return better
 
     def _look_up(self, name: str) -> tuple[Account | None, str | None]:
         account = self._records.people.account_by_name(name)
@@ -352,13 +372,16 @@ class Reception:
             by=actor_of(viewer),
             action=action,
         )
-        await self._identity.refresh()
+        await self._identity.refresh(None if viewer.account is None else viewer.account.id)
 
     async def _tell_of_failure(self, name: str, sender: Sender) -> None:
         detail = self._failed_logins.take(self._clock.monotonic())
         if detail is not None:
             by = Actor(account_id=None, label="nobody", peer=sender.address)
-            deed = Deed("login.failed", clean(name, 64), detail, by, self._clock.wall())
+            # Never what was typed: people type their password where the name belongs.
+            account = await self._calls.run(self._records.people.account_by_name, name)
+            subject = UNKNOWN_NAME if account is None else account.id
+            deed = Deed("login.failed", subject, detail, by, self._clock.wall())
             await self._calls.run(self._records.audit.append, [deed])
 
 

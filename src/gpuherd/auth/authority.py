@@ -64,6 +64,16 @@ class Authority:
         self.revision = known.revision
         self.generation += 1
 
+    def shut_out(self, account_id: str) -> None:
+        """Let nobody in as this account until everything is learnt anew: it has changed, but not known is how."""
+        account = self._accounts.get(account_id)
+        if account is not None:
+            self._accounts[account_id] = structs.replace(account, is_disabled=True)
+        for digest in [digest for digest, key in self._keys.items() if key.account_id == account_id]:
+            del self._expiries[self._keys.pop(digest).id]
+        self.revision = None
+        self.generation += 1
+
     def _with_aliases(self, account: Account) -> Account:
         names = {*account.linux_names, *map(self._shown_user, account.linux_names)}
         return structs.replace(account, linux_names=tuple(sorted(names)))
@@ -141,11 +151,16 @@ class Authority:
 def load_known(records: PeopleRecords, digests: Mapping[str, bool], now: float) -> Known:
     """Read accounts, and which of these keys still hold. Blocking; ``Failed`` if the records cannot be read."""
     people = records.load()
-    keys = {digest: find_key(records, digest, now, is_token=is_token) for digest, is_token in digests.items()}
+    # Many at a time: every change of anyone's rights waits for this.
+    sessions = records.sessions_among([digest for digest, is_token in digests.items() if not is_token], now)
+    tokens = records.tokens_among([digest for digest, is_token in digests.items() if is_token], now)
+    keys = {digest: _key(session, ALL_SCOPES, is_token=False) for digest, session in sessions.items()}
+    keys |= {digest: _key(token, token.scopes, is_token=True) for digest, token in tokens.items()}
     return Known(
         revision=people.revision,
         accounts=people.accounts,
-        keys={digest: key for digest, key in keys.items() if key is not None},
+        # In the order in which they were last used: the first go first when there are too many.
+        keys={digest: keys[digest] for digest in digests if digest in keys},
     )
 
 

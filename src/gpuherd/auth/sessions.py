@@ -9,9 +9,11 @@ from gpuherd.model.people import Account
 from gpuherd.model.text import clean
 from gpuherd.records.people import PeopleRecords
 
-__all__ = ["NewSession", "begin_session"]
+__all__ = ["MAX_SESSIONS", "NewSession", "begin_session"]
 
 MAX_AGENT_LENGTH = 200
+MAX_SESSIONS = 50
+"""Of one account, at a time; a new one ends the oldest."""
 
 
 class NewSession(Struct, frozen=True, kw_only=True):
@@ -47,6 +49,7 @@ def begin_session(
         peer=peer,
         agent=clean(agent, MAX_AGENT_LENGTH),
         password_hash=password_hash,
+        at_most=MAX_SESSIONS,
     )
     records.note_login(account.id, now)
     return session

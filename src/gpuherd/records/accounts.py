@@ -29,6 +29,7 @@ from gpuherd.records.tables import (
     audit,
     booking_revision,
     bookings,
+    feeds,
     login_sessions,
     people_revision,
     setup_codes,
@@ -186,7 +187,7 @@ class AccountRecords:
         by: Actor,
         keep_session: str | None = None,
     ) -> None:
-        """Set a password, or none, and end every token and every session but the one kept."""
+        """Set a password, or none, and end every token, every calendar and every session but the one kept."""
         with writing(self._engine) as connection:
             count_change(connection, people_revision)
             known_account(connection, account_id)
@@ -198,15 +199,24 @@ class AccountRecords:
                     login_sessions.c.account_id == account_id, login_sessions.c.id != (keep_session or "")
                 )
             )
-            connection.execute(delete(api_tokens).where(api_tokens.c.account_id == account_id))
+            for table in (api_tokens, feeds):
+                connection.execute(delete(table).where(table.c.account_id == account_id))
             write_audit(connection, [Deed("account.password", account_id, "", by, now)])
 
-    def rehash_password(self, account_id: str, password_hash: str) -> None:
-        """Keep the same password under a better hash; nothing that anyone notices."""
+    def rehash_password(self, account_id: str, old_hash: str, password_hash: str) -> None:
+        """Keep the same password under a better hash; nothing that anyone notices.
+
+        ``Refused`` ``changed_meanwhile`` if the old hash is no longer the kept one: a password that was just replaced
+        must not come back.
+        """
         with writing(self._engine) as connection:
-            connection.execute(
-                update(accounts).where(accounts.c.id == account_id).values(password_hash=password_hash)
+            kept = connection.execute(
+                update(accounts)
+                .where(accounts.c.id == account_id, accounts.c.password_hash == old_hash)
+                .values(password_hash=password_hash)
             )
+            if kept.rowcount != 1:
+                raise Refused("changed_meanwhile", "the password was changed meanwhile; log in again")
 
     def note_login(self, account_id: str, now: float) -> None:
         """Remember when someone last logged in."""

@@ -5,11 +5,11 @@ Blocking; one transaction each.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, cast
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Engine, Row, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Table, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from gpuherd.model.bookings import DeviceRef
@@ -22,6 +22,9 @@ from gpuherd.records.transactions import BadText, count_change, lock, reading, w
 __all__ = ["FeedKind", "FeedRecord", "KeyRecords", "SessionRecord", "TokenRecord"]
 
 FeedKind = Literal["account", "device"]
+
+_DIGESTS_AT_ONCE = 500
+"""In one question; databases take only so many values."""
 
 
 class SessionRecord(Struct, frozen=True, kw_only=True):
@@ -92,6 +95,23 @@ def _feed(row: Row[Any]) -> FeedRecord:
     )
 
 
+def _end_oldest(connection: Connection, table: Table, newest: Mapping[str, object], at_most: int) -> None:
+    """End what is too much of one account beside the one that was just made."""
+    too_many = (
+        connection.execute(
+            select(table.c.id)
+            .where(table.c.account_id == newest["account_id"], table.c.id != newest["id"])
+            .order_by(table.c.created_at.desc(), table.c.id)
+            .offset(at_most - 1)
+        )
+        .scalars()
+        .all()
+    )
+    if too_many:
+        count_change(connection, people_revision)
+        connection.execute(delete(table).where(table.c.id.in_(too_many)))
+
+
 class KeyRecords:
     """The keys' part of ``PeopleRecords``."""
 
@@ -109,11 +129,13 @@ class KeyRecords:
         peer: str,
         agent: str,
         password_hash: str | None = None,
+        at_most: int | None = None,
     ) -> None:
         """Keep a session; forget those that have expired. ``Refused`` ``unknown_account`` or ``account_disabled``.
 
-        ``password_hash`` is what the password was compared with: if it was changed meanwhile, ``Refused``
-        ``changed_meanwhile``, since that change is to end what came in by the old one.
+        Of one account ``at_most`` so many stay; the oldest are ended. ``password_hash`` is what the password was
+        compared with: if it was changed meanwhile, ``Refused`` ``changed_meanwhile``, since that change is to end what
+        came in by the old one.
         """
         self._add(
             login_sessions,
@@ -129,12 +151,18 @@ class KeyRecords:
             },
             expired=login_sessions.c.expires_at <= created_at,
             password_hash=password_hash,
+            at_most=at_most,
         )
 
     def session(self, digest: str, now: float) -> SessionRecord | None:
         """Find a session that is valid now: neither expired nor of someone disabled."""
         row = self._find(login_sessions, digest, login_sessions.c.expires_at > now)
         return None if row is None else _session(row)
+
+    def sessions_among(self, digests: Collection[str], now: float) -> dict[str, SessionRecord]:
+        """Find which of these are sessions that are valid now, by digest; a few questions however many they are."""
+        rows = self._find_all(login_sessions, digests, login_sessions.c.expires_at > now)
+        return {row.digest: _session(row) for row in rows}
 
     def sessions(self, account_id: str, now: float) -> tuple[SessionRecord, ...]:
         """List someone's valid sessions, newest first."""
@@ -156,8 +184,10 @@ class KeyRecords:
         """End one session, of this account if one is given; false if there is none."""
         return self._end(login_sessions, id, account_id, Deed(action, id, "", by, now))
 
-    def end_sessions(self, account_id: str, *, now: float, by: Actor, keep: str | None = None) -> int:
-        """End all of someone's sessions but the one kept, and give their number."""
+    def end_sessions(
+        self, account_id: str, *, now: float, by: Actor, keep: str | None = None, with_feeds: bool = False
+    ) -> int:
+        """End all of someone's sessions but the one kept, their calendars as well if asked to; give their number."""
         with writing(self._engine) as connection:
             count_change(connection, people_revision)
             ended = connection.execute(
@@ -165,6 +195,8 @@ class KeyRecords:
                     login_sessions.c.account_id == account_id, login_sessions.c.id != (keep or "")
                 )
             ).rowcount
+            if with_feeds:
+                connection.execute(delete(feeds).where(feeds.c.account_id == account_id))
             write_audit(connection, [Deed("session.end_all", account_id, f"{ended} sessions", by, now)])
             return ended
 
@@ -200,6 +232,11 @@ class KeyRecords:
         """Find a token that is valid now: neither expired nor of someone disabled."""
         row = self._find(api_tokens, digest, api_tokens.c.expires_at > now)
         return None if row is None else _token(row)
+
+    def tokens_among(self, digests: Collection[str], now: float) -> dict[str, TokenRecord]:
+        """Find which of these are tokens that are valid now, by digest; a few questions however many they are."""
+        rows = self._find_all(api_tokens, digests, api_tokens.c.expires_at > now)
+        return {row.digest: _token(row) for row in rows}
 
     def tokens(self, account_id: str, now: float) -> tuple[TokenRecord, ...]:
         """List someone's valid tokens, newest first."""
@@ -259,6 +296,7 @@ class KeyRecords:
         *,
         expired: ColumnElement[bool] | None = None,
         password_hash: str | None = None,
+        at_most: int | None = None,
         deed: Deed | None = None,
     ) -> None:
         with writing(self._engine) as connection:
@@ -281,6 +319,8 @@ class KeyRecords:
                 connection.execute(insert(table).values(**values))
             except IntegrityError:
                 raise Refused("key_taken", "there is such a key already; try again") from None
+            if at_most is not None:
+                _end_oldest(connection, table, values, at_most)
             if deed is not None:
                 write_audit(connection, [deed])
 
@@ -294,6 +334,20 @@ class KeyRecords:
                 ).one_or_none()
         except BadText:
             return None
+
+    def _find_all(
+        self, table: Table, digests: Collection[str], *conditions: ColumnElement[bool]
+    ) -> list[Row[Any]]:
+        wanted, rows = sorted(digests), list[Row[Any]]()
+        with reading(self._engine) as connection:
+            for start in range(0, len(wanted), _DIGESTS_AT_ONCE):
+                batch = wanted[start : start + _DIGESTS_AT_ONCE]
+                rows += connection.execute(
+                    select(table)
+                    .join(accounts, accounts.c.id == table.c.account_id)
+                    .where(table.c.digest.in_(batch), accounts.c.is_disabled.is_(False), *conditions)
+                )
+        return rows
 
     def _of(self, table: Table, account_id: str, *conditions: ColumnElement[bool]) -> list[Row[Any]]:
         with reading(self._engine) as connection:

@@ -108,6 +108,24 @@ def test_whoever_has_no_valid_key_any_more_is_out() -> None:
     assert not authority.is_current(viewer, now=NOW)
 
 
+def test_nobody_is_let_in_as_an_account_of_which_the_change_is_not_known() -> None:
+    authority = knowing(
+        account(), account("bob"), keys={"digest": key(), "bobs": key("b", account_id="id-bob")}
+    )
+    viewer, bob = let_in(authority, key()), let_in(authority, key("b", account_id="id-bob"))
+    generation = authority.generation
+    authority.shut_out("id-ada")
+    authority.keep("digest", key(), generation=generation)  # was looked up meanwhile
+    assert authority.key("digest") is None
+    assert authority.viewer(key(), now=NOW, peer="") is None
+    assert not authority.is_current(viewer, now=NOW)
+    assert authority.is_current(bob, now=NOW)
+    assert authority.has_accounts
+    assert authority.revision is None
+    authority.learn(Known(revision=1, accounts=(account(),), keys={"digest": key()}))
+    assert authority.is_current(viewer, now=NOW)
+
+
 def test_a_hub_is_set_up_when_an_admin_can_log_in() -> None:
     assert not knowing().has_accounts
     assert not knowing(account()).is_set_up

@@ -1,0 +1,111 @@
+"""Reading anew who may come in: once for all who wait, and shut where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuherd.api.identity import Identity
+from gpuherd.api.record_calls import RecordCalls
+from gpuherd.api.settings import HubSettings
+from gpuherd.auth.authority import Authority
+from gpuherd.fleet.clock import SystemClock
+from gpuherd.model.errors import Failed
+from gpuherd.model.people import Actor
+from gpuherd.records.database import open_records
+from gpuherd.records.people import People, PeopleRecords
+
+BY = Actor(account_id=None, label="test")
+
+
+class SlowRecords(PeopleRecords):
+    """Records that count how often they are read, wait until they may answer, and can be out of order."""
+
+    is_broken = False
+
+    def watch(self) -> None:
+        self.reads = 0
+        self.begun, self.may_answer = threading.Event(), threading.Event()
+        self.may_answer.set()
+
+    def load(self) -> People:
+        self.reads += 1
+        found = super().load()
+        self.begun.set()
+        assert self.may_answer.wait(10)
+        if self.is_broken:
+            raise Failed("the records do not answer")
+        return found
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Iterator[SlowRecords]:
+    records = SlowRecords(open_records(tmp_path / "records.sqlite"))
+    records.watch()
+    yield records
+    records.close()
+
+
+def add(records: PeopleRecords, name: str) -> str:
+    return records.create_account(name=name, display_name=name, role="member", now=1.0, by=BY).id
+
+
+class Lab:
+    """An identity with nothing around it."""
+
+    def __init__(self, records: SlowRecords, folder: Path) -> None:
+        self.calls = RecordCalls()
+        self.authority = Authority()
+        self.identity = Identity(
+            HubSettings(state_dir=folder),
+            authority=self.authority,
+            records=records,
+            calls=self.calls,
+            clock=SystemClock(),
+        )
+
+
+def test_those_who_wait_share_one_reading_that_began_after_their_change(
+    records: SlowRecords, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        lab = Lab(records, tmp_path)
+        records.may_answer.clear()
+        first = asyncio.create_task(lab.identity.refresh())
+        assert await asyncio.to_thread(records.begun.wait, 10)
+        await asyncio.to_thread(add, records, "ada")  # too late for the reading under way
+        others = [asyncio.create_task(lab.identity.refresh()) for _ in range(20)]
+        await asyncio.sleep(0)
+        records.may_answer.set()
+        await first
+        assert lab.authority.accounts() == ()
+        await asyncio.gather(*others)
+        assert [account.name for account in lab.authority.accounts()] == ["ada"]
+        assert records.reads == 2
+        lab.calls.close()
+
+    asyncio.run(story())
+
+
+def test_who_was_changed_stays_out_until_it_is_known_how(records: SlowRecords, tmp_path: Path) -> None:
+    async def story() -> None:
+        lab = Lab(records, tmp_path)
+        ada, _ = [await asyncio.to_thread(add, records, name) for name in ("ada", "bob")]
+        await lab.identity.refresh()
+        records.is_broken = True
+        for changed in (None, ada):
+            with pytest.raises(Failed):
+                await lab.identity.refresh(changed)
+            assert {account.name for account in lab.authority.accounts() if account.is_disabled} == (
+                set() if changed is None else {"ada"}
+            )
+        records.is_broken = False
+        await lab.identity.watch()  # although the records' revision is the one that was known
+        assert not any(account.is_disabled for account in lab.authority.accounts())
+        lab.calls.close()
+
+    asyncio.run(story())
