@@ -137,13 +137,34 @@ def test_hung_pam_does_not_use_up_the_threads(tmp_path: Path) -> None:
 
     async def story(door: Door) -> None:
         add_account(door.hub, "carol", "admin", password=PASSWORD)
-        for _ in range(2):  # more than there are threads, twice
-            tries = await asyncio.gather(*(door.log_in("someone", "word") for _ in range(5)))
+        for name in ("someone", "another"):  # more than there are threads, twice
+            tries = await asyncio.gather(*(door.log_in(name, "word") for _ in range(5)))
             assert set(tries) == {(503, "unavailable")}
         assert (await door.log_in("carol", PASSWORD))[0] == 201
 
     with pam_service(f"auth required pam_exec.so {script}\naccount required pam_permit.so\n") as service:
         played(tmp_path, story, PamWay(PamSettings(service=service, deadline_seconds=1)))
+
+
+def test_nobody_locks_others_out_of_the_directory(slapd: Slapd, tmp_path: Path) -> None:
+    def binds() -> int:
+        return slapd.log().count('BIND dn="uid=alice')
+
+    async def story(door: Door) -> None:
+        add_account(door.hub, "carol", "admin", password=PASSWORD)
+        before = binds()
+        # All at a time: those that are under way count as well.
+        tries = await asyncio.gather(*(door.log_in(name, "wrong") for name in ("alice", "ALICE") * 6))
+        assert sorted(set(tries)) == [(401, "login_failed"), (429, "too_many_attempts")]
+        assert tries.count((401, "login_failed")) == 5
+        assert 1 <= binds() - before <= 5 * 2  # what is tried and what comes of it
+        tried = binds()
+        assert await door.log_in("alice", "alice's password") == (429, "too_many_attempts")
+        assert binds() == tried
+        assert (await door.log_in("bob", "bob's password"))[0] == 201
+        assert (await door.log_in("carol", PASSWORD))[0] == 201
+
+    played(tmp_path, story, directory_way(slapd, tmp_path))
 
 
 def test_expired_account_is_told_why(tmp_path: Path) -> None:

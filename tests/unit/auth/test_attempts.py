@@ -1,0 +1,74 @@
+"""How often a name can be tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuherd.auth.attempts import NameAttempts
+from gpuherd.model.errors import Refused
+
+
+def tries(attempts: NameAttempts, name: str, address: str, now: float, count: int = 20) -> int:
+    """Give how many of so many attempts are let through."""
+    for number in range(count):
+        try:
+            attempts.begin(name, address, now)
+        except Refused:
+            return number
+    return count
+
+
+def test_name_is_tried_five_times_a_minute() -> None:
+    attempts = NameAttempts()
+    assert tries(attempts, "alice", "192.0.2.1", 0.0) == 5
+    assert tries(attempts, "alice", "192.0.2.1", 59.0) == 0
+    assert tries(attempts, "bob", "192.0.2.1", 59.0) == 5
+    assert tries(attempts, "alice", "192.0.2.1", 61.0) == 5
+
+
+def test_refusal_says_what_was_tried_too_often() -> None:
+    attempts = NameAttempts(limit=1)
+    attempts.begin("alice", "192.0.2.1", 0.0)
+    with pytest.raises(Refused, match="with this name; wait a minute") as refused:
+        attempts.begin("alice", "192.0.2.1", 0.0)
+    assert refused.value.code == "too_many_attempts"
+
+
+def test_who_succeeds_can_do_so_again_and_again() -> None:
+    attempts = NameAttempts()
+    for _ in range(50):
+        attempts.begin("alice", "192.0.2.1", 0.0)
+        attempts.succeeded("alice", "192.0.2.1")
+    assert tries(attempts, "alice", "192.0.2.1", 0.0) == 5
+
+
+@pytest.mark.parametrize("spelling", ["Alice", "ALICE", "\u00e1lice", "alic\u00e9", " alice", "\uff41lice"])
+def test_other_spelling_is_the_same_name(spelling: str) -> None:
+    attempts = NameAttempts()
+    assert tries(attempts, "alice", "192.0.2.1", 0.0) == 5
+    assert tries(attempts, spelling, "192.0.2.1", 0.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("192.0.2.1", "192.0.2.254", True),
+        ("192.0.2.1", "192.0.3.1", False),
+        ("2001:db8:1:2::1", "2001:db8:1:ffff::1", True),
+        ("2001:db8:1::1", "2001:db8:2::1", False),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("unknown", "unknown", True),
+    ],
+)
+def test_attempts_are_counted_by_network(one: str, other: str, is_same: bool) -> None:
+    attempts = NameAttempts()
+    assert tries(attempts, "alice", one, 0.0) == 5
+    assert tries(attempts, "alice", other, 0.0) == (0 if is_same else 5)
+
+
+def test_memory_is_bounded() -> None:
+    attempts = NameAttempts(max_names=10)
+    for number in range(1000):
+        attempts.begin(f"name-{number}", "192.0.2.1", 0.0)
+    assert len(attempts._attempts._counts) == 10
+    attempts.succeeded("name-0", "192.0.2.1")  # long forgotten
