@@ -103,8 +103,16 @@ class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise Misconfigured(
                     f"bookings.rules[{number}]: fits everyone; name groups or roles, or set the limits in [bookings]"
                 )
+        first_with: dict[tuple[str | None, tuple[str, ...]], int] = {}
         for number, hook in enumerate(self.hooks):
             _check(hook.check, f"bookings.hooks[{number}]")
+            first = first_with.setdefault((hook.url, hook.command), number)
+            if first != number:
+                # What was told already is remembered by whom it was told to: two would take it from each other.
+                raise Misconfigured(
+                    f"bookings.hooks[{number}]: has the same {'url' if hook.url else 'command'} as"
+                    f" bookings.hooks[{first}]; make one table of them, with all events in its on"
+                )
         if self.comments is not None:
             _check(self.comments.check, "bookings.comments")
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuherd.bookings.asking import check_group, check_length, limits_of, not_past
+from gpuherd.bookings.hook_settings import HookSettings
 from gpuherd.bookings.policy import Allowance, allowance_of, check_span
 from gpuherd.bookings.refusals import Unfit
 from gpuherd.bookings.series import weekly_spans
@@ -59,6 +60,15 @@ def test_a_rule_may_also_be_stricter_than_the_table() -> None:
     assert allowance_of(person("bob", "member", "night"), SETTINGS).max_days == 2
 
 
+def hooks(*targets: str | tuple[str, ...]) -> BookingSettings:
+    return BookingSettings(
+        hooks=tuple(
+            HookSettings(on=("start",), **({"url": one} if isinstance(one, str) else {"command": one}))
+            for one in targets
+        )
+    )
+
+
 def test_rules_fit_by_role_and_group_together() -> None:
     settings = BookingSettings(rules=(BookingRule(groups=("x",), roles=("member",), max_days=99),))
     assert allowance_of(person("ada", "member", "x"), settings).max_days == 99
@@ -91,11 +101,24 @@ def test_spans_are_measured_and_the_limit_is_told() -> None:
     [
         (BookingSettings(zone="Mars/Base"), "bookings.zone: there is no time zone"),
         (BookingSettings(rules=(BookingRule(max_days=3),)), r"bookings.rules\[0\]: fits everyone"),
+        (
+            hooks("https://x/secret", "https://y", "https://x/secret"),
+            r"hooks\[2\]: has the same url as .*hooks\[0\];",
+        ),
+        (
+            hooks(("/bin/a", "b"), ("/bin/a", "b")),
+            r"hooks\[1\]: has the same command as bookings.hooks\[0\];",
+        ),
     ],
 )
 def test_settings_that_cannot_be_meant(settings: BookingSettings, key: str) -> None:
-    with pytest.raises(Misconfigured, match=key):
+    with pytest.raises(Misconfigured, match=key) as caught:
         settings.check()
+    assert "secret" not in str(caught.value)
+
+
+def test_hooks_that_are_not_the_same() -> None:
+    hooks("https://x", "https://y", ("/bin/a",), ("/bin/a", "b")).check()
 
 
 # -- starts and lengths --------------------------------------------------------------------------------------------
