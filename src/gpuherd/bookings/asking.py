@@ -6,15 +6,13 @@ from msgspec import Struct
 
 from gpuherd.bookings.policy import Allowance
 from gpuherd.bookings.refusals import Unfit
-from gpuherd.bookings.times import format_duration
+from gpuherd.bookings.times import GRACE_SECONDS, format_duration
 from gpuherd.model.people import Account, Actor
 from gpuherd.model.text import clean
 from gpuherd.records.booking_limits import Limits
 
 __all__ = ["Asker", "check_group", "check_length", "limits_of", "not_past"]
 
-GRACE_SECONDS = 900
-"""A start no longer ago than this means now: forms take a while to fill in."""
 SHORTEST_SECONDS = 60
 
 

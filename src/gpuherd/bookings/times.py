@@ -2,7 +2,8 @@
 
 Durations are exact: ``3d`` is 72 hours, also over a night on which the clocks change. Everything else is what a clock
 on the wall shows in the person's zone. A wall-clock time that comes twice or never is not guessed at but refused, with
-both readings offered. Weekdays and bare times are the next such ones; ``today`` and ``tomorrow`` count from now.
+both readings offered. Weekdays and bare times are the next such ones, as a start also one of a few minutes ago;
+``today`` and ``tomorrow`` count from now.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from gpuherd.bookings.refusals import TimeChoice, UnclearTime, Unfit
 from gpuherd.model.text import clean
 
 __all__ = [
+    "GRACE_SECONDS",
     "LATEST",
     "format_duration",
     "format_moment",
@@ -29,6 +31,8 @@ __all__ = [
 
 LATEST = 253_370_764_799
 """The end of the year 9998: a year of slack, so that every zone can show it."""
+GRACE_SECONDS = 900
+"""A start no longer ago than this means now: forms take a while to fill in."""
 EXAMPLES = "3d 4h, 90m, 2 weeks, 18:00, tomorrow 9:00, friday 18:00, 2026-11-20 18:00"
 MAX_LENGTH = 80
 
@@ -71,8 +75,12 @@ def read_zone(name: str, *, path: str = "zone") -> ZoneInfo:
 
 
 def read_start(given: str | int, *, now: int, zone: ZoneInfo, path: str = "start") -> int:
-    """Give the UTC second at which a booking begins; ``Unfit`` if it cannot be told."""
-    return _bounded(_read(given, base=now, after=now - 1, now=now, zone=zone, path=path), given, path)
+    """Give the UTC second at which a booking begins; ``Unfit`` if it cannot be told.
+
+    It may be past: of weekdays and bare times, one that was just now is meant, not the next a week or a day later.
+    """
+    after = now - GRACE_SECONDS
+    return _bounded(_read(given, base=now, after=after, now=now, zone=zone, path=path), given, path)
 
 
 def read_end(given: str | int, *, starts_at: int, now: int, zone: ZoneInfo, path: str = "end") -> int:

@@ -72,7 +72,6 @@ def test_durations_count_from_the_start(text: str, seconds: int) -> None:
         ("Fri, 18:00", "2026-11-20 17:00"),
         ("18:00 on friday", "2026-11-20 17:00"),
         ("fri 6pm", "2026-11-20 17:00"),
-        ("monday 10:20", "2026-11-23 09:20"),
         ("monday 10:21", "2026-11-16 09:21"),
         ("monday 10:00", "2026-11-23 09:00"),
         ("tomorrow 9:00", "2026-11-17 08:00"),
@@ -97,6 +96,28 @@ def test_durations_count_from_the_start(text: str, seconds: int) -> None:
 )
 def test_clock_times_are_those_of_the_zone(text: str | int, expected: str) -> None:
     assert start(text) == end(text) == utc(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "starts", "ends"),
+    [
+        ("10:20", "2026-11-16 09:20", "2026-11-17 09:20"),
+        ("10:06", "2026-11-16 09:06", "2026-11-17 09:06"),
+        ("10:05", "2026-11-17 09:05", "2026-11-17 09:05"),  # 15 minutes and a half ago
+        ("monday 10:20", "2026-11-16 09:20", "2026-11-23 09:20"),
+        ("10:06 on monday", "2026-11-16 09:06", "2026-11-23 09:06"),
+        ("monday 10:05", "2026-11-23 09:05", "2026-11-23 09:05"),
+    ],
+)
+def test_a_start_of_a_few_minutes_ago_is_not_the_next_one(text: str, starts: str, ends: str) -> None:
+    assert start(text) == utc(starts)
+    assert end(text) == utc(ends)
+
+
+def test_a_start_just_before_midnight() -> None:
+    after_midnight = utc("2026-11-16 23:05")  # 00:05 in Berlin
+    assert start("23:55", now=after_midnight) == utc("2026-11-16 22:55")
+    assert start("24:00", now=after_midnight) == utc("2026-11-16 23:00")
 
 
 def test_the_next_such_time_comes_after_the_start_and_not_only_after_now() -> None:
