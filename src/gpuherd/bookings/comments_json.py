@@ -86,7 +86,7 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
         raise Refused(
             "comments_too_large", f"is larger than {MAX_FILE_BYTES >> 20} MiB; this is no comments.json"
         )
-    hosts = _Hosts.read(_text(content))
+    hosts = _read_hosts(_text(content))
     complaints = [
         Complaint(
             host=_shown(host), index=None, reason="stands in the file twice; keep one, the last is taken"
@@ -94,11 +94,12 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
         for host in hosts.doubled
     ]
     entries: list[CommentEntry] = []
-    for host, gpus in hosts.content.items():
+    for host, gpus in hosts.items():
         if not host or len(host) > LABEL_LENGTH or clean(host) != host:
             reason = "is no name of a host; correct it"
             complaints.append(Complaint(host=_shown(host), index=None, reason=reason))
             continue
+        complaints += _doubled_in(host, gpus)
         for index, entry in _indexed(gpus):
             try:
                 read = _entry(host, index, entry, zone)
@@ -108,6 +109,18 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
             else:
                 entries += [] if read is None else [read]
     return Comments(entries=tuple(entries), complaints=tuple(complaints))
+
+
+def _doubled_in(host: str, gpus: Any) -> Iterable[Complaint]:
+    """Complain of GPUs that stand in a host's table twice, and of entries that say something twice."""
+    if isinstance(gpus, _Table):
+        reason = "stands in the file twice; keep one, the last is taken"
+        yield from (Complaint(host=host, index=_shown(index), reason=reason) for index in gpus.doubled)
+    for index, entry in _indexed(gpus):
+        if index is not None and isinstance(entry, _Table):
+            for field in entry.doubled:
+                reason = f"has {_shown(field)} twice; keep one, the last is taken"
+                yield Complaint(host=host, index=_shown(index), reason=reason)
 
 
 def write_comments(hosts: Mapping[str, Iterable[CommentEntry]], zone: tzinfo) -> bytes:
@@ -161,37 +174,34 @@ class _Unusable(Exception):  # noqa: N818 - says what the entry is
     """Why an entry is not taken."""
 
 
-class _Hosts(Struct, frozen=True):
-    """The outermost object, and which of its keys it has more than once."""
+class _Table(dict[str, Any]):
+    """An object of the file, and which of its keys it has more than once."""
 
-    content: dict[str, Any]
-    doubled: tuple[str, ...]
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.doubled: tuple[str, ...] = ()
+        if len(self) < len(pairs):
+            self.doubled = tuple(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
 
-    @classmethod
-    def read(cls, text: str) -> _Hosts:
-        if not text.strip():
-            return cls({}, ())  # as a page has it before the first booking
-        pairs: list[tuple[str, Any]] = []
 
-        def keep(found: list[tuple[str, Any]]) -> dict[str, Any]:
-            pairs[:] = found  # the outermost object is the last to be read
-            return dict(found)
-
-        try:
-            content = json.loads(_plain_json(text), object_pairs_hook=keep, strict=False)
-        except json.JSONDecodeError as error:
-            raise Refused(
-                "comments_not_json",
-                f"line {error.lineno} is not JSON ({error.msg}); is the file half written? Correct that line",
-            ) from None
-        except (RecursionError, ValueError):
-            raise Refused("comments_not_json", "is nested too deeply, or has absurd numbers in it") from None
-        if content == []:
-            return cls({}, ())  # how PHP writes an empty table
-        if not isinstance(content, dict):
-            raise Refused("comments_not_json", 'is not a table of hosts; write {"host": [{"name": …}, …]}')
-        counts = Counter(key for key, _ in pairs)
-        return cls(content, tuple(key for key, count in counts.items() if count > 1))
+def _read_hosts(text: str) -> _Table:
+    """Read the outermost object; ``Refused`` if there is none."""
+    if not text.strip():
+        return _Table([])  # as a page has it before the first booking
+    try:
+        content = json.loads(_plain_json(text), object_pairs_hook=_Table, strict=False)
+    except json.JSONDecodeError as error:
+        raise Refused(
+            "comments_not_json",
+            f"line {error.lineno} is not JSON ({error.msg}); is the file half written? Correct that line",
+        ) from None
+    except (RecursionError, ValueError):
+        raise Refused("comments_not_json", "is nested too deeply, or has absurd numbers in it") from None
+    if content == []:
+        return _Table([])  # how PHP writes an empty table
+    if not isinstance(content, _Table):
+        raise Refused("comments_not_json", 'is not a table of hosts; write {"host": [{"name": …}, …]}')
+    return content
 
 
 def _indexed(gpus: Any) -> Iterable[tuple[str | None, Any]]:

@@ -179,9 +179,21 @@ def test_hosts_that_are_no_hosts() -> None:
 
 
 def test_a_host_that_stands_there_twice_is_told() -> None:
-    comments = read(f'{{"h": [], "g": {{"0": {{}}, "0": {{}}}}, "h": [{GOOD}]}}')
+    comments = read(f'{{"h": [], "g": {{"0": {{}}}}, "h": [{GOOD}]}}')
     assert [entry.host for entry in comments.entries] == ["h"]
     assert told(comments) == ["h: stands in the file twice; keep one, the last is taken"]
+
+
+def test_a_gpu_or_a_field_that_stands_there_twice_is_told() -> None:
+    ann = '{"name": "ann", "date": "2026-12-01", "name": "eve"}'
+    comments = read(f'{{"h": {{"0": {GOOD}, "1": {ann}, "0": {ann}}}, "g": [{GOOD}, {ann}]}}')
+    assert [entry.index for entry in comments.entries] == [0, 1, 0, 1]
+    assert told(comments) == [
+        "h:0: stands in the file twice; keep one, the last is taken",
+        "h:0: has name twice; keep one, the last is taken",
+        "h:1: has name twice; keep one, the last is taken",
+        "g:1: has name twice; keep one, the last is taken",
+    ]
 
 
 def test_hostile_texts_are_one_line_and_plain() -> None:
