@@ -26,8 +26,10 @@ __all__ = [
     "hub_options",
     "login_file",
     "moment",
+    "own_zone",
     "span",
     "table",
+    "tell",
     "telling",
 ]
 
@@ -113,17 +115,31 @@ def telling() -> Iterator[None]:
     try:
         yield
     except HubRefused as error:
-        for line in _words(error):
-            click.echo(line, err=True)
-        sys.exit(_EXIT_CODES.get(error.status, 1))
+        sys.exit(tell(error))
     except Refused as error:
         click.echo(f"gpuherd: {error}", err=True)
         sys.exit(REFUSED)
 
 
-def _words(error: HubRefused) -> list[str]:
+def tell(error: HubRefused, about: str = "") -> int:
+    """Say on stderr what the hub refuses, and give the exit code for it; ``about`` goes before it."""
+    for line in _words(error, about):
+        click.echo(line, err=True)
+    return _EXIT_CODES.get(error.status, 1)
+
+
+def own_zone(zone: str | None) -> str | None:
+    """Give the zone that is named, or this machine's; a machine whose zone has no name is told what is done then."""
+    from gpuherd.client.zone import machine_zone, zone_hint
+
+    if zone is None and (hint := zone_hint()) is not None:
+        click.echo(f"gpuherd: {hint}", err=True)
+    return zone or machine_zone()
+
+
+def _words(error: HubRefused, about: str) -> list[str]:
     detail = error.detail
-    lines = [f"gpuherd: {clean(detail.message, 500)}"]
+    lines = [f"gpuherd: {about}{clean(detail.message, 500)}"]
     if error.status == 401:
         lines.append("  log in with: gpuherd login")
     for conflict in detail.conflicts:

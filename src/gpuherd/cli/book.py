@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuherd.cli.asking import client, hub_options, span, table, telling
+from gpuherd.cli.asking import client, hub_options, own_zone, span, table, telling
 
 if TYPE_CHECKING:
     from gpuherd.client.views import Booking
@@ -57,15 +57,14 @@ def command(
     \b
     gpuherd book 2xA100-80G --for 3d --title "ablation"
     gpuherd book gpu07:0,1 --until "friday 18:00"
-    gpuherd book gpu07 --start tomorrow --for 8h      the whole node
-    gpuherd book --running --for 4h                   what you use already
+    gpuherd book gpu07 --start "tomorrow 9:00" --for 8h     the whole node
+    gpuherd book --running --for 4h                         what you use already
 
     Either all of it is booked or nothing. Ends with 0 if it is; 3 if it is taken or against the rules, and then says by
     whom and when all would be free; 4 if you are not logged in or may not; 2 if the command line is wrong; else 1.
     """
     from gpuherd.client.line import plain_json
     from gpuherd.client.wishes import read_wish
-    from gpuherd.client.zone import machine_zone
 
     if bool(what) == running:
         raise click.UsageError("say what to book, such as 2xA100 or gpu07:0, or --running")
@@ -80,7 +79,7 @@ def command(
                 else read_wish(what, lambda: hub.devices(int(time.time())), same_node=same_node)
             ),
             "end": duration or until,
-            "zone": zone or machine_zone(),
+            "zone": own_zone(zone),
             "title": title,
             "comment": comment,
             "group": group,

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuherd.cli.asking import client, hub_options, moment, span, table, telling
+from gpuherd.cli.asking import client, hub_options, moment, own_zone, span, table, telling
 
 if TYPE_CHECKING:
     from gpuherd.client.views import Booking
 
 __all__ = ["command"]
+
+MOST = 1000
+"""As many as the hub tells in one answer."""
 
 
 @click.group(invoke_without_command=True)
@@ -24,7 +27,7 @@ __all__ = ["command"]
 @click.option("--node", metavar="NODE", help="Only those of this node.")
 @click.option("--past", is_flag=True, help="Also those of the last 30 days that are over.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=200, show_default=True, help="How many at most."
+    "--limit", type=click.IntRange(1, MOST), default=200, show_default=True, help="How many at most."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as JSON.")
 @hub_options
@@ -63,6 +66,9 @@ def command(
         if node is not None:
             wanted["node"] = node_named(node, hub.devices(now))
         found = hub.bookings(**wanted)
+    if len(found) >= limit:
+        more = "give a larger --limit" if limit < MOST else "ask for a --node, or without --past"
+        click.echo(f"gpuherd: these are the {limit} newest bookings; for others {more}", err=True)
     if as_json:
         click.echo(plain_json(hub.last_answer))
         return
@@ -108,10 +114,8 @@ def _places(booking: Booking) -> str:
 @click.pass_context
 def extend(context: click.Context, booking_id: int, end: str, zone: str | None) -> None:
     """Give booking ID a later end: by TIME, such as 4h, or until then, such as 'friday 18:00'."""
-    from gpuherd.client.zone import machine_zone
-
     with telling():
-        booking = client(*context.obj).extend(booking_id, end, zone or machine_zone())
+        booking = client(*context.obj).extend(booking_id, end, own_zone(zone))
     click.echo(f"booking {booking.id} is until {moment(booking.ends_at)}")
 
 

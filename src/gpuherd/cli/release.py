@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
-from gpuherd.cli.asking import client, hub_options, moment, telling
+from gpuherd.cli.asking import client, hub_options, moment, tell
 
 __all__ = ["command"]
 
@@ -17,14 +18,24 @@ __all__ = ["command"]
 def command(booking_ids: tuple[int, ...], hub_url: str | None, token_file: Path | None) -> None:
     """Give back what was booked: bookings that run end now, others are cancelled.
 
-    Ends with 0; 3 if a booking is over or not known; 4 if you are not logged in or it is not yours; else 1.
+    If one cannot be given back, the others are all the same. Ends with 0 if all are; 3 if a booking is over or not
+    known; 4 if you are not logged in or it is not yours; else 1.
     """
+    from gpuherd.client import HubRefused
+
     hub = client(hub_url, token_file)
+    worst = 0
     for booking_id in booking_ids:
-        with telling():
+        try:
             booking = hub.release(booking_id)
+        except HubRefused as error:
+            worst = max(worst, tell(error, f"booking {booking_id}: "))
+            if error.status == 401:
+                break
+            continue
         if booking.state == "cancelled":
             click.echo(f"booking {booking.id} is cancelled")
         else:
             early = "" if booking.released_from is None else f"; it was until {moment(booking.released_from)}"
             click.echo(f"booking {booking.id} has ended{early}")
+    sys.exit(worst)

@@ -13,6 +13,7 @@ from gpuherd.model.text import clean
 __all__ = ["node_named", "read_wish"]
 
 _COUNTED = re.compile(r"(\d{1,4})\s*[x×*]\s*(.*)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d{1,4}", re.ASCII)
 _PLACE = re.compile(r"(?P<node>.+?)[:/](?P<parts>[\d.,\s-]+|all|\*)")
 _UUID = re.compile(r"(GPU|MIG)-[\w./-]+", re.IGNORECASE)
 
@@ -77,7 +78,10 @@ def read_wish(
 def _any(text: str, counted: re.Match[str] | None, *, same_node: bool) -> dict[str, Any]:
     if not same_node:
         return {"any": text}
-    count, model = (1, text) if counted is None else (int(counted[1]), counted[2].strip())
+    if counted is not None:
+        count, model = int(counted[1]), counted[2].strip()
+    else:
+        count, model = (int(text), "") if _NUMBER.fullmatch(text) else (1, text)
     return {"any": {"count": count, "model": model or None, "same_node": True}}
 
 

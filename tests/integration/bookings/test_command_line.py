@@ -126,6 +126,22 @@ def test_a_day_at_the_command_line(tmp_path: Path) -> None:
             assert (await ann.good("bookings", "cancel", first, "--series")).count("cancelled booking") == 3
             assert "there is no booking with this number" in await ann.bad(3, "release", "99999")
 
+            await ann.good("book", "2", "--same-node", "--start", "2h", "--for", "1h")
+            strange = await ann.run("book", "n2:0", "--start", "4h", "--for", "1h", TZ="XYZ-1XYZT")
+            assert (strange.returncode, "those of UTC+" in strange.stderr) == (0, True), strange
+            last = strange.stdout.rsplit(maxsplit=1)[-1]
+            cut = await ann.run("bookings", "--limit", "1")
+            assert cut.stdout.splitlines()[1].split()[0] == last
+            assert (
+                cut.stderr == "gpuherd: these are the 1 newest bookings; for others give a larger --limit\n"
+            )
+            done = await ann.run("release", "99999", number, last)
+            assert (done.returncode, done.stdout) == (3, f"booking {last} is cancelled\n")
+            assert [line.split(": ")[1] for line in done.stderr.splitlines()] == [
+                "booking 99999",
+                f"booking {number}",
+            ]
+
     asyncio.run(day())
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from gpuherd.bookings.times import read_zone
 from gpuherd.cli import _group
 from gpuherd.cli.asking import asked_hub, client, span, table
 from gpuherd.client import Login, LoginFile
-from gpuherd.client.zone import machine_zone
+from gpuherd.client.zone import machine_zone, zone_hint
 from gpuherd.model.errors import Misconfigured
 
 
@@ -70,9 +72,36 @@ def test_tables_line_up_and_cannot_act_on_the_terminal() -> None:
     assert lines == ["id  name       end", "1   日本\ufffd[31m  z", "22  é\ufffd         z"]
 
 
-def test_times_by_the_clock_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
+@pytest.mark.parametrize(
+    ("set_to", "zone", "told"),
+    [
+        ("Europe/Paris", "Europe/Paris", None),
+        (":Europe/Paris", "Europe/Paris", None),
+        ("/usr/share/zoneinfo/Europe/Paris", "Europe/Paris", None),
+        ("UTC", "UTC", None),
+        ("EST5EDT", "EST5EDT", None),
+        ("XYZ-1", "Etc/GMT-1", "UTC+01:00"),
+        ("XYZ3", "Etc/GMT+3", "UTC-03:00"),
+        ("<+0530>-5:30", None, "the hub's zone"),
+    ],
+)
+def test_zones_that_have_a_name_and_others(
+    monkeypatch: pytest.MonkeyPatch, set_to: str, zone: str | None, told: str | None
+) -> None:
+    monkeypatch.setenv("TZ", set_to)
+    time.tzset()
+    try:
+        assert machine_zone() == zone
+        assert zone is None or read_zone(zone).key == zone
+        hint = zone_hint()
+        assert (hint is None) == (told is None)
+        assert hint is None or f"are those of {told}. Give --zone" in hint
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
+
+def test_times_by_the_clock_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Europe/Paris")
     time.tzset()
     try:

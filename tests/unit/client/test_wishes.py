@@ -61,9 +61,12 @@ def test_nodes_and_kinds(words: list[str], expected: dict[str, Any]) -> None:
     assert read_wish(words, lambda: HERD) == expected
 
 
-def test_all_on_one_node() -> None:
-    wish = read_wish(["4xH100"], lambda: HERD, same_node=True)
-    assert wish == {"any": {"count": 4, "model": "H100", "same_node": True}}
+@pytest.mark.parametrize(
+    ("word", "count", "model"), [("4xH100", 4, "H100"), ("3", 3, None), ("2x", 2, None), ("H100", 1, "H100")]
+)
+def test_all_on_one_node(word: str, count: int, model: str | None) -> None:
+    wish = read_wish([word], lambda: HERD, same_node=True)
+    assert wish == {"any": {"count": count, "model": model, "same_node": True}}
 
 
 def test_nobody_is_asked_what_is_clear_without() -> None:
