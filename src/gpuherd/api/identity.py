@@ -23,6 +23,9 @@ from gpuherd.records.people import PeopleRecords
 
 __all__ = ["Identity", "ProxyWord"]
 
+PROXY_WORD_SECONDS = 900.0
+"""How long a proxy's word holds for a stream that it let through."""
+
 _SHOWN_TO_ALL: dict[str | None, PrivacyClass | None] = {
     "off": None,
     "counts": "counts",
@@ -123,6 +126,8 @@ class Identity:
             privacy=shown_to(account, ALL_SCOPES),
             scopes=ALL_SCOPES,
             via="proxy",
+            # Only with a request does the proxy say who it is, so whoever keeps a stream open has to ask again.
+            expires_at=self._clock.wall() + PROXY_WORD_SECONDS,
             peer=sender.address,
         )
 

@@ -145,6 +145,8 @@ class Authority:
         account = self._accounts.get(viewer.account.id)
         if account is None or account.is_disabled or not _is_alike(account, viewer.account):
             return False
+        if viewer.expires_at is not None and viewer.expires_at <= now:
+            return False
         return viewer.key is None or self._expiries.get(viewer.key, 0.0) > now
 
 

@@ -108,6 +108,13 @@ def test_whoever_has_no_valid_key_any_more_is_out() -> None:
     assert not authority.is_current(viewer, now=NOW)
 
 
+def test_a_word_for_someone_without_a_key_runs_out() -> None:
+    authority = knowing(account())
+    word = Viewer(account=account(), privacy="member", scopes=ALL_SCOPES, via="proxy", expires_at=NOW + 900)
+    assert authority.is_current(word, now=NOW + 899)
+    assert not authority.is_current(word, now=NOW + 900)
+
+
 def test_nobody_is_let_in_as_an_account_of_which_the_change_is_not_known() -> None:
     authority = knowing(
         account(), account("bob"), keys={"digest": key(), "bobs": key("b", account_id="id-bob")}
