@@ -50,6 +50,15 @@ def listen_address(text: str, key: str) -> ListenAddress:
     return ListenAddress("127.0.0.1" if host == "localhost" else host, int(port))
 
 
+def _check_proxies(texts: tuple[str, ...]) -> None:
+    for text, network in zip(texts, parse_networks(texts, "hub.trusted_proxies"), strict=True):
+        if network.prefixlen == 0:
+            raise Misconfigured(
+                f'hub.trusted_proxies: "{text}" would let everyone say where they come from and whether by HTTPS; '
+                "name the addresses of the proxies only"
+            )
+
+
 class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ``[hub]`` table of gpuherd.toml."""
 
@@ -123,7 +132,7 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def check(self) -> None:
         """Raise ``Misconfigured`` for settings that contradict each other."""
         listen_address(self.listen, "hub.listen")
-        parse_networks(self.trusted_proxies, "hub.trusted_proxies")
+        _check_proxies(self.trusted_proxies)
         segments = self.base_path.split("/")
         plain = all(c.isascii() and (c.isalnum() or c in "-_.~/") for c in self.base_path)
         if (

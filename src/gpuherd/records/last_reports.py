@@ -8,6 +8,7 @@ next to a busy event loop every hand-over takes milliseconds.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
@@ -94,6 +95,10 @@ class LastReports:
                 continue  # its nodes will tell their state again
 
     def _open(self) -> sqlite3.Connection:
+        # It holds command lines: nobody else's to read. SQLite gives -wal and -shm the same rights.
+        with contextlib.suppress(OSError):  # then connecting fails, too, and says why
+            self._file.touch(mode=0o600)
+            self._file.chmod(0o600)
         connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False, timeout=5)
         try:
             connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")

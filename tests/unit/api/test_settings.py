@@ -32,6 +32,9 @@ def test_networks_of_proxies_are_checked() -> None:
     settings(trusted_proxies=("127.0.0.1", "10.0.0.0/8", "::1")).check()
     with pytest.raises(Misconfigured, match=r'hub\.trusted_proxies: "proxy\.example" is no network'):
         settings(trusted_proxies=("proxy.example",)).check()
+    for everyone in ("0.0.0.0/0", "::/0"):
+        with pytest.raises(Misconfigured, match=rf'hub\.trusted_proxies: "{everyone}" would let everyone'):
+            settings(trusted_proxies=("127.0.0.1", everyone)).check()
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,20 @@ def reopened(file: Path) -> list[LastReport]:
         store.close()
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_only_the_owner_can_read_it(file: Path, is_there: bool) -> None:
+    if is_there:
+        file.touch(mode=0o644)
+        file.chmod(0o644)
+    store = LastReports(file)
+    try:
+        store.save([KEPT])
+        rights = {part.name: part.stat().st_mode & 0o777 for part in file.parent.iterdir()}
+    finally:
+        store.close()
+    assert rights == {"state.sqlite": 0o600, "state.sqlite-wal": 0o600, "state.sqlite-shm": 0o600}
+
+
 def test_what_is_saved_comes_back(store: LastReports, file: Path) -> None:
     other = structs.replace(KEPT, node_id="b", facts=None, sample=None, runs={})
     store.save([KEPT, other])
