@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import IntegrityError
 
 from gpuherd.model.errors import Failed
@@ -27,6 +28,22 @@ def ada(engine: Engine) -> Account:
     return PeopleRecords(engine).create_account(
         name="ada", display_name="Countess", role="admin", now=NOW, by=HUB
     )
+
+
+def test_whoever_is_looked_for_is_found_without_reading_the_whole_log(
+    log: AuditRecords, engine: Engine
+) -> None:
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL reads a short log as a whole whatever indices there are")
+    asked: list[tuple[str, Any]] = []
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))
+    log.search(account_id="0123456789abcdef")
+    ((query, values),) = [one for one in asked if "FROM audit" in one[0]]
+    with engine.connect() as connection:
+        plan = " ".join(map(str, connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", values)))
+    assert "ix_audit_account_id" in plan
+    assert "ix_audit_subject" in plan
+    assert "SCAN audit" not in plan
 
 
 def test_entries_are_found_by_everything_in_them(log: AuditRecords, ada: Account) -> None:

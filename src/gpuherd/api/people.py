@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from gpuherd.api.errors import HttpError
 from gpuherd.api.identity import Identity
@@ -81,6 +81,8 @@ class PeopleDesk:
         self._identity = identity
         self._reception = reception
         self._clock = clock
+        self._exporting: set[str] = set()
+        """Accounts that an export is being made for right now."""
 
     async def _change(self, account_id: str | None, verb: Callable[[], T]) -> T:
         """Change something that bears on what that account may do, and have it hold at once."""
@@ -219,8 +221,9 @@ class PeopleDesk:
             raise HttpError(404, "unknown_token", "you have no such token; it may have ended")
 
     async def export_own(self, viewer: Viewer) -> AccountExport:
-        """Give everything that is kept about oneself."""
-        return await self._calls.run(self._export, _own(viewer).id)
+        """Give everything that is kept about oneself; ``HttpError`` 429 while one is being made."""
+        own = _own(viewer)
+        return await self._exported(own.id, own.id)
 
     async def erase_own(self, viewer: Viewer, *, name: str, password: str, sender: Sender) -> None:
         """Forget oneself. ``Refused`` ``name_wrong`` or ``password_wrong`` if it was not meant."""
@@ -313,10 +316,10 @@ class PeopleDesk:
         """Forget someone; ``Refused`` ``unknown_account`` or ``last_admin``."""
         await self._erase(account_id, viewer)
 
-    async def export(self, account_id: str) -> AccountExport:
-        """Give everything that is kept about someone."""
+    async def export(self, viewer: Viewer, account_id: str) -> AccountExport:
+        """Give everything that is kept about someone; ``HttpError`` 429 while one is being made for who asks."""
         await self.account(account_id)
-        return await self._calls.run(self._export, account_id)
+        return await self._exported(account_id, _own(viewer).id)
 
     async def audit(self, wanted: AuditFilter) -> tuple[AuditEntry, ...]:
         """Search the audit log, the newest first."""
@@ -354,6 +357,21 @@ class PeopleDesk:
             partial(self._people.erase_account, account_id, now=self._clock.wall(), by=actor_of(viewer)),
         )
 
+    async def _exported(self, account_id: str, asker_id: str) -> AccountExport:
+        """One at a time for everyone who asks: it may be large, and holds a thread of the records."""
+        if asker_id in self._exporting:
+            raise HttpError(
+                429,
+                "export_running",
+                "an export for you is being made already; wait for it to end",
+                headers={"Retry-After": "5"},
+            )
+        self._exporting.add(asker_id)
+        try:
+            return await self._calls.run(self._export, account_id)
+        finally:
+            self._exporting.discard(asker_id)
+
     def _export(self, account_id: str) -> AccountExport:
         account = self._people.account(account_id)
         if account is None:
@@ -376,7 +394,11 @@ class PeopleDesk:
         before_id: int | None = None
         while len(entries) < EXPORTED_AUDIT_ENTRIES:
             page = self._audit.search(account_id=account_id, before_id=before_id, limit=_AUDIT_PAGE)
-            entries += page
+            # From where someone else acted is no matter of this person.
+            entries += [
+                entry if entry.account_id == account_id else structs.replace(entry, peer=None)
+                for entry in page
+            ]
             if len(page) < _AUDIT_PAGE:
                 break
             before_id = page[-1].id

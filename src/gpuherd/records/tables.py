@@ -223,6 +223,7 @@ audit = Table(
     Index("ix_audit_at", "at"),
     Index("ix_audit_account_id", "account_id", "id"),
     Index("ix_audit_action", "action", "id"),
+    Index("ix_audit_subject", "subject", "id"),
     sqlite_autoincrement=True,
 )
 """Who did what. ``label`` only where no account did it: an account's name is looked up, so that erasing the account

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import aiohttp
 import pytest
 
 from gpuherd.api.hub import Hub
-from gpuherd.model.people import Account
+from gpuherd.model.people import Account, AuditEntry
 from support.hub import running_hub
 from support.people import PASSWORD, add_account, add_session, add_token, bearer, browser, cookie, refresh
 
@@ -162,6 +163,29 @@ def test_a_password_that_is_reset_opens_and_the_old_keys_do_not(tmp_path: Path) 
     play(tmp_path, story)
 
 
+def test_exports_are_made_one_at_a_time(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        ada, audit = add_account(desk.hub, "ada"), desk.hub.records.audit
+        await refresh(desk.hub)
+        search, begun, may_go_on = audit.search, threading.Event(), threading.Event()
+
+        def slow(**wanted: Any) -> tuple[AuditEntry, ...]:
+            begun.set()
+            assert may_go_on.wait(10)
+            return search(**wanted)
+
+        audit.search = slow  # type: ignore[method-assign]
+        first = asyncio.create_task(desk.ask("GET", "account/export"))
+        assert await asyncio.to_thread(begun.wait, 10)
+        for path in ("account/export", f"accounts/{ada.id}/export"):
+            assert await desk.ask("GET", path) == (429, "export_running")
+        may_go_on.set()
+        assert (await first)[0] == 200
+        assert (await desk.ask("GET", f"accounts/{ada.id}/export"))[0] == 200
+
+    play(tmp_path, story)
+
+
 def test_everything_about_oneself_can_be_taken_along_and_forgotten(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         ada = add_account(desk.hub, "ada", password=PASSWORD, groups=("vision",))
@@ -175,6 +199,14 @@ def test_everything_about_oneself_can_be_taken_along_and_forgotten(tmp_path: Pat
             assert (len(kept["sessions"]), len(kept["tokens"])) == (1, 1)
             assert {entry["action"] for entry in kept["audit"]} == {"account.create", "token.create"}
             assert "argon2" not in str(kept)
+            await desk.ask("PATCH", f"accounts/{ada.id}", {"groups": []})
+            _, kept = await own.ask("GET", "account/export")
+            # From where an admin acted is the admin's matter.
+            assert {entry["action"]: entry["peer"] for entry in kept["audit"]} == {
+                "account.create": None,
+                "token.create": "127.0.0.1",
+                "account.change": None,
+            }
             assert await own.ask("POST", "account/erase", {"name": "ADA", "password": PASSWORD}) == (
                 422,
                 "name_wrong",

@@ -63,14 +63,18 @@ def test_the_set_up_link_makes_the_first_admin_once(tmp_path: Path) -> None:
         link = await hub.setup_link()
         assert link is not None
         assert link.startswith(f"{hub.url}?setup#ghc_")
-        body = {"code": link.partition("#")[2], "name": "ada", "password": PASSWORD, "display_name": "Ada L."}
+        body = {"code": link.partition("#")[2], "name": "ada", "password": PASSWORD}
+        body["display_name"] = "  Ada\u202e L. "
         async with http.post("api/v1/setup", json={**body, "password": "short"}) as response:
             assert (response.status, await error_code(response)) == (422, "password_weak")
         async with http.post("api/v1/setup", json=body) as response:
             assert response.status == 201
             view = await response.json()
         assert view["is_set_up"]
-        assert (view["account"]["role"], view["account"]["display_name"]) == ("admin", "Ada L.")
+        assert (view["account"]["role"], view["account"]["display_name"]) == (
+            "admin",
+            "Ada\N{REPLACEMENT CHARACTER} L.",
+        )
         assert await whoami(http) == "ada"
         async with http.post("api/v1/setup", json={**body, "name": "eve"}) as response:
             assert (response.status, await error_code(response)) == (409, "setup_done")

@@ -98,7 +98,10 @@ def _everything(services: Services) -> list[Any]:
         summary="Everything that is kept about oneself",
     )
     async def export_own_account(request: AnyRequest) -> Response[AccountExport]:
-        """Account, sessions, tokens, calendars, bookings and the audit log's entries about oneself, as one file."""
+        """Account, sessions, tokens, calendars, bookings and the audit log's entries about oneself, as one file.
+
+        429 ``export_running``: one at a time.
+        """
         return Response(
             await services.people.export_own(viewer_of(request)),
             headers={"Content-Disposition": 'attachment; filename="gpuherd-account.json"'},

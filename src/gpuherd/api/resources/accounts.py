@@ -132,10 +132,13 @@ def _keys(services: Services) -> list[Any]:
         opt=needs(Access.ADMIN),
         summary="Everything that is kept about a person",
     )
-    async def export_account(account_id: AccountId) -> Response[AccountExport]:
-        """Account, sessions, tokens, calendars, bookings and the audit log's entries about a person, as one file."""
+    async def export_account(request: AnyRequest, account_id: AccountId) -> Response[AccountExport]:
+        """Account, sessions, tokens, calendars, bookings and the audit log's entries about a person, as one file.
+
+        429 ``export_running``: one at a time.
+        """
         return Response(
-            await services.people.export(account_id),
+            await services.people.export(viewer_of(request), account_id),
             headers={"Content-Disposition": 'attachment; filename="gpuherd-account.json"'},
         )
 

@@ -251,6 +251,7 @@ def _make_audit() -> None:
     op.create_index("ix_audit_at", "audit", ["at"])
     op.create_index("ix_audit_account_id", "audit", ["account_id", "id"])
     op.create_index("ix_audit_action", "audit", ["action", "id"])
+    op.create_index("ix_audit_subject", "audit", ["subject", "id"])
     retention = op.create_table(
         "audit_retention",
         sa.Column("id", sa.Integer, autoincrement=False, nullable=False),
