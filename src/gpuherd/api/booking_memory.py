@@ -146,9 +146,16 @@ class BookingMemory:
     def _facts_of(
         self, device: DeviceRef, users: dict[int, frozenset[str]], now: int
     ) -> tuple[DeviceBookingFacts, ...]:
-        active = [one for one in self.window.of_device(device) if one.state == "active"]
-        past = [one for one in active if now - SHOWN_PAST_SECONDS < one.ends_at <= now]
-        ahead = [one for one in active if one.ends_at > now]
+        known = self.window.of_device(device)
+        past = [
+            one for one in known if one.state == "active" and now - SHOWN_PAST_SECONDS < one.ends_at <= now
+        ]
+        ahead = [
+            one
+            for one in known
+            if (one.state == "active" and one.ends_at > now)
+            or (one.state == "pending" and one.starts_at > now)
+        ]
         facts = []
         for booking in (*past[-1:], *ahead[:SHOWN_AHEAD]):
             if booking.id not in users:
@@ -162,6 +169,7 @@ class BookingMemory:
                     starts_at=booking.starts_at,
                     ends_at=booking.ends_at,
                     linux_names=users[booking.id],
+                    is_pending=booking.state == "pending",
                 )
             )
         return tuple(facts)

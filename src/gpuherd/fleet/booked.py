@@ -49,9 +49,13 @@ class _BookedDevice:
         self.users = _UNUSED
 
     def move_to(self, now: float) -> None:
-        """Find the booking that ended last, the one that runs and the next one, and when that changes."""
-        past = [f for f in self.facts if now - PAST_SHOWN_SECONDS < f.ends_at <= now]
-        current = [f for f in self.facts if f.starts_at <= now < f.ends_at]
+        """Find the booking that ended last, the one that runs and the next one, and when that changes.
+
+        One that waits for approval can only be the next: the device must not look as if it were free then.
+        """
+        firm = [f for f in self.facts if not f.is_pending]
+        past = [f for f in firm if now - PAST_SHOWN_SECONDS < f.ends_at <= now]
+        current = [f for f in firm if f.starts_at <= now < f.ends_at]
         coming = [f for f in self.facts if f.starts_at > now]
         self.current = current[0] if current else None
         self.shown = (

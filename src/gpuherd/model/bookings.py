@@ -76,3 +76,5 @@ class DeviceBookingFacts(Struct, frozen=True, kw_only=True):
     ends_at: EpochSeconds
     linux_names: frozenset[str]
     """Users on the nodes that are the holder, or someone of its group, as nodes report them."""
+    is_pending: bool = False
+    """Nobody has approved it yet: it is in the way of others, but is never anyone's to use."""

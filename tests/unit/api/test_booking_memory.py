@@ -132,17 +132,22 @@ def test_nothing_is_told_when_nothing_has_changed(hub: Hub) -> None:
     assert hub.told.times == times + 1  # now and then, as time passes
 
 
-def test_pending_ones_are_remembered_but_not_told_and_closed_when_they_are_due(hub: Hub) -> None:
+def test_pending_ones_are_told_as_such_and_closed_when_they_are_due(hub: Hub) -> None:
     pending = hub.book(A, start=1, state="pending")
+    firm = hub.book(A, start=4)
     hub.refresh()
     assert hub.memory.window.get(pending.id) is not None
-    assert hub.shown() == []
+    assert [(fact.booking_id, fact.is_pending) for fact in hub.told.facts] == [
+        (pending.id, True),
+        (firm.id, False),
+    ]
     hub.clock.advance(HOUR)
     hub.refresh()
     assert hub.memory.window.get(pending.id) is None
     closed = hub.records.get(pending.id)
     assert closed is not None
     assert closed.state == "refused"
+    assert hub.shown() == [(A, firm.id)]
 
 
 def test_past_ones_fade(hub: Hub) -> None:

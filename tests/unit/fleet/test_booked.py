@@ -30,6 +30,7 @@ def booking(
     lasts: float = 3600,
     users: tuple[str, ...] = ("ada",),
     holder: str = "Ada",
+    is_pending: bool = False,
 ) -> DeviceBookingFacts:
     starts_at = int(clock.wall() + starts_in)
     return DeviceBookingFacts(
@@ -40,6 +41,7 @@ def booking(
         starts_at=starts_at,
         ends_at=int(starts_at + lasts),
         linux_names=frozenset(users),
+        is_pending=is_pending,
     )
 
 
@@ -83,6 +85,27 @@ def test_a_booking_moves_through_its_phases_by_the_clock(
     assert later(1) == ("free", [("past", None)])
     assert later(2 * DAY - 1) == ("free", [("past", None)])
     assert later(1) == ("free", [])
+
+
+def test_one_that_waits_for_approval_is_the_next_but_never_the_current_or_the_last(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    fleet.set_bookings([booking(clock, lasts=60), booking(clock, 2, starts_in=60, lasts=60, is_pending=True)])
+    phases = []
+    for _ in range(3):
+        node.sample(IDLE)
+        fleet.tick()
+        phases.append(
+            (device(fleet).availability.state, [(one.id, one.phase) for one in device(fleet).bookings])
+        )
+        clock.advance(61)
+    assert phases == [
+        ("booked", [(1, "current"), (2, "next")]),
+        ("free", [(1, "past")]),
+        ("free", [(1, "past")]),
+    ]
 
 
 def test_only_the_last_the_current_and_the_next_one_are_shown(
