@@ -10,7 +10,7 @@ from gpuherd.model.bookings import Booking, BookingState, DeviceRef
 from gpuherd.model.errors import Refused
 from gpuherd.model.people import Actor
 from gpuherd.records.audit import AuditRecords
-from gpuherd.records.bookings import BookingDraft, BookingRecords, Conflict, Limits, Usage
+from gpuherd.records.bookings import BookingDraft, BookingRecords, Conflict, Holders, Limits, Usage
 from gpuherd.records.people import PeopleRecords
 from support.booking_drafts import BY, HOUR, NOW, START, A, B, C, draft
 
@@ -110,11 +110,38 @@ def test_a_series_in_its_own_way_is_refused(records: BookingRecords) -> None:
 
 def test_what_has_not_begun_of_a_series_is_cancelled_together(records: BookingRecords) -> None:
     series = records.create([draft(A, at=START + day * 86_400) for day in range(4)], now=NOW, by=BY)
-    cancelled = records.cancel_series(series[0].id, now=START + 86_400 + 5.5, by=BY)
+    cancelled = records.cancel_series(series[0].id, now=START + 86_400 + 5.5, by=BY, held_by=None)
     assert [one.id for one in cancelled] == [series[2].id, series[3].id]
     assert [one.state for one in everything(records)] == ["active", "active", "cancelled", "cancelled"]
-    assert records.cancel_series(series[0].id, now=START + 86_400 + 6, by=BY) == ()
+    assert records.cancel_series(series[0].id, now=START + 86_400 + 6, by=BY, held_by=None) == ()
     assert records.search(series_id=series[0].id) == everything(records)[::-1]
+
+
+def test_of_a_series_only_what_someone_holds_is_cancelled(records: BookingRecords, ada: str) -> None:
+    series = records.create([draft(A, at=START + day * 86_400) for day in range(4)], now=NOW, by=BY)
+    records.change(series[1].id, revision=None, now=NOW, by=BY, group="vision")
+    records.change(series[2].id, revision=None, now=NOW, by=BY, group="speech")
+    for holders, weeks in (
+        (Holders(ada, ()), []),
+        (Holders(ada, ("nlp",)), []),
+        (Holders(ada, ("vision", "nlp")), [series[1].id]),
+        (None, [series[0].id, series[2].id, series[3].id]),
+    ):
+        cancelled = records.cancel_series(series[0].id, now=NOW, by=BY, held_by=holders)
+        assert [one.id for one in cancelled] == weeks
+    own = records.create([draft(B, owner_id=ada, at=START + day * 86_400) for day in (0, 1)], now=NOW, by=BY)
+    assert len(records.cancel_series(own[0].id, now=NOW, by=BY, held_by=Holders(ada, ()))) == 2
+
+
+def test_devices_that_must_be_free_too(records: BookingRecords) -> None:
+    first = book(records, draft(A))
+    with pytest.raises(Conflict) as caught:
+        records.create([draft(B)], now=NOW, by=BY, also_free=[A])
+    assert (caught.value.bookings, caught.value.devices) == ((first,), (A,))
+    other = records.create([draft(B, at=START + HOUR)], now=NOW, by=BY, also_free=[A])[0]
+    with pytest.raises(Conflict):
+        records.change(other.id, revision=None, now=NOW, by=BY, starts_at=START + 1, also_free=[A])
+    assert everything(records) == (first, other)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from gpuherd.bookings.requests import (
     BookingRequest,
     Cancellation,
     CopyRequest,
+    Decision,
     Extension,
 )
 from gpuherd.bookings.settings import BookingSettings
@@ -77,9 +78,8 @@ class BookingDesk:
         self._records = records
         self._calls = calls
         self._live = herd
-        self._people = people
         self._clock = clock
-        self._desk = Desk(records, settings, name_of=self._name_of)
+        self._desk = Desk(records, settings, account_of=people.account)
         self._herd = Herd(())
         self._herd_tick = -1
 
@@ -147,7 +147,7 @@ class BookingDesk:
         """Find the next spans in which so many devices are free, as far ahead as the viewer may book."""
         herd, now = self._herd_now(), self._now()
         since = max(now, since or now)
-        until = min(since + round(self._sight_days(viewer) * DAY), LATEST)
+        until = min(now + round(self._sight_days(viewer) * DAY), LATEST)
         bookings = self.memory.window.between(since, until + seconds)
 
         def find() -> list[ChosenSlot]:
@@ -232,11 +232,15 @@ class BookingDesk:
         )
         return self._shown(viewer, changed)
 
-    async def decide(self, viewer: Viewer, booking_id: int, *, is_approved: bool) -> BookingView:
+    async def decide(
+        self, viewer: Viewer, booking_id: int, decision: Decision, *, is_approved: bool
+    ) -> BookingView:
         """Approve or refuse a pending one."""
         changed = await self._decided(
             viewer,
-            lambda asker, _, now: self._desk.decide(booking_id, asker, now, is_approved=is_approved),
+            lambda asker, _, now: self._desk.decide(
+                booking_id, decision, asker, now, is_approved=is_approved
+            ),
         )
         return self._shown(viewer, [changed])[0]
 
@@ -275,10 +279,6 @@ class BookingDesk:
         account = viewer.account
         horizon = None if account is None else allowance_of(account, self.settings).horizon_days
         return min(SIGHT_DAYS, horizon or (SIGHT_DAYS if account is not None else self.settings.horizon_days))
-
-    def _name_of(self, account_id: str) -> str | None:
-        account = self._people.account(account_id)
-        return None if account is None else account.display_name
 
     def _now(self) -> int:
         return int(self._clock.wall())

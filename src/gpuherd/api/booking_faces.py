@@ -192,8 +192,8 @@ def conflicts_of(
 ) -> tuple[BookingConflict, ...]:
     """Tell which bookings are in the way of some devices, and on which of them; the first few."""
     wanted = set(devices)
-    # A GPU that was booked before it was split is in the way of its slices.
-    parents = {parent for parent in herd.devices if not wanted.isdisjoint(herd.slices_of(parent))}
+    # A GPU that was booked before it was split is in the way of its slices, and they of it.
+    wanted.update(herd.sharing_with(wanted))
     found = [
         BookingConflict(
             booking_id=booking.id,
@@ -204,7 +204,7 @@ def conflicts_of(
         )
         for booking in bookings
         for device in booking.devices
-        if device in wanted or device in parents
+        if device in wanted
     ]
     return tuple(found[:MAX_CONFLICTS])
 

@@ -12,6 +12,7 @@ from gpuherd.bookings.requests import (
     BookingRequest,
     Cancellation,
     CopyRequest,
+    Decision,
     Extension,
 )
 from gpuherd.bookings.views import BookingPolicy, BookingView, FreeSlot, TimelineView
@@ -47,7 +48,9 @@ class BookingService(Protocol):
     async def cancel(self, viewer: Viewer, booking_id: int, request: Cancellation) -> list[BookingView]:
         """Cancel one that has not begun, and the later ones of its series if so wished."""
 
-    async def decide(self, viewer: Viewer, booking_id: int, *, is_approved: bool) -> BookingView:
+    async def decide(
+        self, viewer: Viewer, booking_id: int, decision: Decision, *, is_approved: bool
+    ) -> BookingView:
         """Approve or refuse a pending one."""
 
     async def timeline(

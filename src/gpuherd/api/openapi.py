@@ -35,7 +35,14 @@ from gpuherd.api.resources.session import LoginRequest, SessionView
 from gpuherd.api.resources.setup import SetupRequest
 from gpuherd.api.rest import build_rest
 from gpuherd.api.services import Services
-from gpuherd.bookings.requests import BookingChange, BookingRequest, Cancellation, CopyRequest, Extension
+from gpuherd.bookings.requests import (
+    BookingChange,
+    BookingRequest,
+    Cancellation,
+    CopyRequest,
+    Decision,
+    Extension,
+)
 from gpuherd.bookings.views import BookingPolicy, BookingView, FreeSlot, TimelineView
 from gpuherd.fleet.changes import FleetChange, OwnCommands
 from gpuherd.fleet.recent import RecentView
@@ -79,6 +86,7 @@ _ROOTS: tuple[type[Struct], ...] = (
     BookingChange,
     Extension,
     CopyRequest,
+    Decision,
     Cancellation,
     BookingView,
     TimelineView,

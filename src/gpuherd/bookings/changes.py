@@ -11,9 +11,9 @@ from msgspec import UNSET
 from gpuherd.bookings.asking import Asker, check_group, check_length, limits_of, not_past
 from gpuherd.bookings.choosing import check_count, named_devices
 from gpuherd.bookings.herd import Herd
-from gpuherd.bookings.policy import Allowance, allowance_of, check_span
+from gpuherd.bookings.policy import Allowance, allowance_of, check_span, general_allowance, stricter
 from gpuherd.bookings.refusals import Forbidden, Taken, Unfit, Untimely
-from gpuherd.bookings.requests import BookingChange, Cancellation, Extension
+from gpuherd.bookings.requests import BookingChange, Cancellation, Decision, Extension
 from gpuherd.bookings.rights import is_editor
 from gpuherd.bookings.settings import BookingSettings
 from gpuherd.bookings.slots import Span, booked_spans, next_free
@@ -21,7 +21,8 @@ from gpuherd.bookings.texts import clean_comment, clean_title
 from gpuherd.bookings.times import LATEST, read_end, read_start, read_zone
 from gpuherd.model.bookings import Booking, DeviceRef
 from gpuherd.model.errors import Refused
-from gpuherd.records.bookings import BookingRecords, Conflict
+from gpuherd.model.people import Account
+from gpuherd.records.bookings import BookingRecords, Conflict, Holders
 
 __all__ = ["BookingChanges"]
 
@@ -33,12 +34,12 @@ class BookingChanges:
     """The verbs on bookings that exist, and what they have in common with making one."""
 
     def __init__(
-        self, records: BookingRecords, settings: BookingSettings, name_of: Callable[[str], str | None]
+        self, records: BookingRecords, settings: BookingSettings, account_of: Callable[[str], Account | None]
     ) -> None:
-        """``name_of`` gives an account's shown name by its id."""
+        """``account_of`` gives an account by its id."""
         self._records = records
         self._settings = settings
-        self._name_of = name_of
+        self._account_of = account_of
 
     def get(self, booking_id: int) -> Booking:
         """Give a booking; ``Refused`` ``unknown_booking`` if there is none."""
@@ -90,16 +91,24 @@ class BookingChanges:
         )
 
     def cancel(self, booking_id: int, request: Cancellation, asker: Asker, now: int) -> tuple[Booking, ...]:
-        """Cancel a booking that has not begun; if so wished with all later ones of its series."""
+        """Cancel a booking that has not begun; if so wished with all later ones of its series.
+
+        Each week of a series can be given to a group of its own: only those that the asker may change are cancelled.
+        """
         if request.series:
             one = self.get(booking_id)
             self._check_editor(one, asker)
             if one.series_id is not None:
+                account = asker.account
                 cancelled = self._records.cancel_series(
-                    one.series_id, now=now, by=asker.by, since=one.starts_at
+                    one.series_id,
+                    now=now,
+                    by=asker.by,
+                    since=one.starts_at,
+                    held_by=None if account.role == "admin" else Holders(account.id, account.groups),
                 )
                 if not cancelled:
-                    raise Untimely("past", "no booking of this series is still to come")
+                    raise Untimely("past", "no booking of yours in this series is still to come")
                 return cancelled
         before = self._editable(booking_id, asker, now)
         if before.starts_at <= now:
@@ -115,14 +124,16 @@ class BookingChanges:
             ),
         )
 
-    def decide(self, booking_id: int, asker: Asker, now: int, *, is_approved: bool) -> Booking:
-        """Approve or refuse a pending booking. That the asker is an admin is checked before."""
+    def decide(
+        self, booking_id: int, decision: Decision, asker: Asker, now: int, *, is_approved: bool
+    ) -> Booking:
+        """Approve or refuse a pending booking as it was read. That the asker is an admin is checked before."""
         before = self.get(booking_id)
         if before.state != "pending":
             raise Untimely("not_pending", f"this booking does not wait for an answer: it is {before.state}")
         return self._records.change(
             before.id,
-            revision=before.revision,
+            revision=decision.revision,
             now=now,
             by=asker.by,
             action="booking.approve" if is_approved else "booking.refuse",
@@ -148,15 +159,6 @@ class BookingChanges:
             held = {device for booking in in_the_way for device in booking.devices}
             raise Conflict(in_the_way, tuple(sorted(held.intersection(devices))))
 
-    def check_split_gpus(
-        self, devices: Sequence[DeviceRef], spans: Sequence[Span], herd: Herd, *, but: int = 0
-    ) -> None:
-        """Raise ``Conflict`` if a GPU was booked as a whole and split only then: its slices are part of that."""
-        listed = [herd.devices[ref] for ref in devices if ref in herd.devices]
-        parents = {DeviceRef(d.ref.node_id, d.parent_uuid) for d in listed if d.parent_uuid is not None}
-        for span in spans if parents else ():
-            self.check_free(sorted(parents), span, but=but)
-
     @contextmanager
     def telling_conflicts(
         self, devices: Sequence[DeviceRef], spans: Sequence[Span], herd: Herd, *, but: int = 0
@@ -167,7 +169,8 @@ class BookingChanges:
         except Conflict as conflict:
             first = spans[0]
             until = self.sight_ends_at(first.starts_at)
-            ahead = self._records.overlapping(devices=devices, starts_at=first.starts_at, ends_at=until)
+            needed = [*devices, *herd.sharing_with(devices)]
+            ahead = self._records.overlapping(devices=needed, starts_at=first.starts_at, ends_at=until)
             others = [booking for booking in ahead if booking.id != but]
             in_the_way = conflict.bookings or tuple(
                 booking
@@ -180,7 +183,7 @@ class BookingChanges:
                 bookings=in_the_way,
                 devices=tuple(devices),
                 next_free=next_free(
-                    booked_spans(others), devices, seconds=seconds, since=first.starts_at, until=until
+                    booked_spans(others), needed, seconds=seconds, since=first.starts_at, until=until
                 )
                 if len(spans) == 1
                 else None,
@@ -206,8 +209,17 @@ class BookingChanges:
         return before
 
     def _owner_name(self, booking: Booking) -> str:
-        known = None if booking.owner_id is None else self._name_of(booking.owner_id)
-        return known or booking.owner_name
+        owner = None if booking.owner_id is None else self._account_of(booking.owner_id)
+        return booking.owner_name if owner is None else owner.display_name
+
+    def _allowance(self, booking: Booking, asker: Asker) -> Allowance:
+        """Give what someone may make of a booking: it counts as its owner's, so no more than the owner may."""
+        own = allowance_of(asker.account, self._settings)
+        if own.is_exempt or booking.owner_id in (None, asker.account.id):
+            return own
+        owner = self._account_of(booking.owner_id)
+        theirs = general_allowance(self._settings) if owner is None else allowance_of(owner, self._settings)
+        return stricter(own, theirs)
 
     def _changed_span(self, before: Booking, change: BookingChange, now: int) -> Span:
         zone = read_zone(before.zone if change.zone is UNSET else change.zone)
@@ -256,22 +268,19 @@ class BookingChanges:
     ) -> Booking:
         span = Span(given.get("starts_at", before.starts_at), given.get("ends_at", before.ends_at))
         devices: tuple[DeviceRef, ...] = given.get("devices", before.devices)
-        takes_more = (
-            span.starts_at < before.starts_at
-            or span.ends_at > before.ends_at
-            or not set(devices) <= set(before.devices)
-        )
+        takes_time = span.starts_at < before.starts_at or span.ends_at > before.ends_at
+        takes_more = takes_time or not set(devices) <= set(before.devices)
         limits = None
         if takes_more:
             self.check_enabled()
-            allowance = allowance_of(asker.account, self._settings)
+            allowance = self._allowance(before, asker)
+            if takes_time and not allowance.is_exempt:
+                _check_not_quiet(devices, before, span, herd)
             _check_change_allowed(allowance, before, span, now)
             if allowance.needs_approval:
                 given["state"] = "pending"
             limits = limits_of(allowance)
         with self.telling_conflicts(devices, [span], herd, but=before.id):
-            if takes_more:
-                self.check_split_gpus(devices, [span], herd, but=before.id)
             return self._records.change(
                 before.id,
                 revision=before.revision,
@@ -279,6 +288,7 @@ class BookingChanges:
                 by=asker.by,
                 limits=limits,
                 action=action,
+                also_free=herd.sharing_with(devices) if takes_more else (),
                 **given,
             )
 
@@ -293,6 +303,17 @@ def _check_change_allowed(allowance: Allowance, before: Booking, span: Span, now
             "more than was approved needs an admin; book the time after this booking, or ask one to extend it",
             path="end",
         )
+
+
+def _check_not_quiet(devices: Sequence[DeviceRef], before: Booking, span: Span, herd: Herd) -> None:
+    # What was booked before it was kept out of booking may be used up, and no longer.
+    for ref in devices:
+        if ref in herd.quiet:
+            raise Unfit(
+                "quiet_device",
+                f"{herd.word(ref)} is kept out of booking by now; leave it out, or stay within the time you have",
+                path="end" if span.ends_at > before.ends_at else "start",
+            )
 
 
 def _conflict_message(conflict: Conflict, in_the_way: Sequence[Booking], herd: Herd) -> str:

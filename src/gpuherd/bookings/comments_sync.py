@@ -48,6 +48,8 @@ class Placed(Struct, frozen=True):
 
     entry: CommentEntry
     devices: tuple[DeviceRef, ...]
+    shared: tuple[DeviceRef, ...] = ()
+    """Others that are of the same GPU, and that nobody else may hold then either."""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -59,6 +61,8 @@ class Taken(Struct, frozen=True, kw_only=True):
     booking_id: int | None
     account_id: str | None = None
     """Whose account the name meant; people may get one later."""
+    devices: tuple[DeviceRef, ...] = ()
+    """Those that host and index meant, sorted; a GPU may be exchanged later. None if it is not known any more."""
 
 
 class SyncOutcome(Struct, frozen=True, kw_only=True):
@@ -87,16 +91,40 @@ def missing_from(comments: Comments) -> Callable[[str], bool]:
 def place_entries(
     entries: Iterable[CommentEntry], herd: Herd
 ) -> tuple[tuple[Placed, ...], tuple[Complaint, ...]]:
-    """Find the devices that entries mean: hosts by their id, shown name or first part of it, GPUs by their index."""
+    """Find the devices that entries mean: hosts by their id, shown name or first part of it, GPUs by their index.
+
+    A node may stand in the file under several names. Of entries that mean the same device the one with the latest end
+    is placed, because what is over is often left standing.
+    """
     hosts = _Hosts(herd)
     placed: list[Placed] = []
     complaints: list[Complaint] = []
     for entry in entries:
         try:
-            placed.append(Placed(entry, hosts.devices(entry.host, entry.index)))
+            devices = hosts.devices(entry.host, entry.index)
+            placed.append(Placed(entry, devices, herd.sharing_with(devices)))
         except _NotFound as error:
             complaints.append(Complaint(host=entry.host, index=str(entry.index), reason=str(error)))
-    return tuple(placed), tuple(complaints)
+    doubles = _doubles(placed)
+    for one, other in doubles.values():
+        reason = (
+            f"is the same GPU as {entry_key(other)}, which ends no earlier and is taken; keep one of them"
+        )
+        complaints.append(Complaint(host=one.host, index=str(one.index), reason=reason))
+    return tuple(one for one in placed if entry_key(one.entry) not in doubles), tuple(complaints)
+
+
+def _doubles(placed: Iterable[Placed]) -> dict[str, tuple[CommentEntry, CommentEntry]]:
+    """Give by its key every entry whose device another one has, and that other one."""
+    holders: dict[DeviceRef, CommentEntry] = {}
+    doubles: dict[str, tuple[CommentEntry, CommentEntry]] = {}
+    for one in sorted(placed, key=lambda one: -one.entry.until):
+        other = next((holders[device] for device in one.devices if device in holders), None)
+        if other is None:
+            holders.update(dict.fromkeys(one.devices, one.entry))
+        else:
+            doubles[entry_key(one.entry)] = one.entry, other
+    return doubles
 
 
 class _NotFound(Exception):  # noqa: N818 - says what an entry is
@@ -186,8 +214,11 @@ class CommentsSync:
         """
         work = _Work(self._records, self._zone, self._by, now)
         taken = dict(before)
-        for key in filter(is_missing, before):
-            work.end(taken.pop(key).booking_id)
+        gone = {taken.pop(key).booking_id for key in filter(is_missing, before)}
+        # The node may stand in the file under another name too, and that entry have the booking by now.
+        gone -= {one.booking_id for one in taken.values()}
+        for booking_id in gone:
+            work.end(booking_id)
         for one in placed:
             key = entry_key(one.entry)
             known = before.get(key)
@@ -197,15 +228,19 @@ class CommentsSync:
                 one.entry.until,
                 one.entry.comment,
             )
-            if known is not None and is_said and known.account_id == owner.account_id:
+            devices = tuple(sorted(one.devices))
+            is_moved = known is not None and known.devices not in ((), devices)
+            if known is not None and is_said and not is_moved and known.account_id == owner.account_id:
                 continue
             try:
                 if known is not None and is_said:
-                    booking_id = work.hand_over(known.booking_id, owner)
+                    booking_id = work.hand_over(known.booking_id, owner, one if is_moved else None)
                 else:
                     booking_id = work.take(one, owner, None if known is None else known.booking_id)
             except Conflict as error:
                 work.complain(one.entry, _in_the_way(error))
+                if is_moved:
+                    taken.pop(key)  # where it was, it has ended; next time it is asked for like a new one
             except Refused as error:
                 work.complain(one.entry, str(error))
             else:
@@ -215,6 +250,7 @@ class CommentsSync:
                     comment=one.entry.comment,
                     booking_id=booking_id,
                     account_id=owner.account_id,
+                    devices=devices,
                 )
         return SyncOutcome(
             taken=taken,
@@ -266,27 +302,39 @@ class _Work:
                 title=clean_title(entry.comment),
                 comment=_rest(entry.comment),
                 ends_at=until,
+                also_free=placed.shared if until > there.ends_at else (),
             )
             self.changed += [changed] if changed.revision != there.revision else []
             return there.id
         self.end(None if there is None else there.id)
         title, comment = clean_title(entry.comment), _rest(entry.comment)
-        return self._create(owner, placed.devices, title, comment, until)
+        return self._create(owner, placed.devices, title, comment, until, placed.shared)
 
-    def hand_over(self, booking_id: int | None, owner: Owner) -> int | None:
-        """Give a booking to the account that its holder has got by now, as it is; one that is over stays as it was."""
+    def hand_over(self, booking_id: int | None, owner: Owner, moved: Placed | None) -> int | None:
+        """Give a booking to the account that its holder has got by now, as it is; one that is over stays as it was.
+
+        ``moved`` has other devices that the entry means by now; none if they are still the same.
+        """
         booking = None if booking_id is None else self._records.get(booking_id)
         if booking is None or not self._is_ours(booking):
             return booking_id
         self.end(booking.id)
-        return self._create(owner, booking.devices, booking.title, booking.comment, booking.ends_at)
+        devices, shared = (booking.devices, ()) if moved is None else (moved.devices, moved.shared)
+        return self._create(owner, devices, booking.title, booking.comment, booking.ends_at, shared)
 
     def _create(
-        self, owner: Owner, devices: tuple[DeviceRef, ...], title: str, comment: str, ends_at: int
+        self,
+        owner: Owner,
+        devices: tuple[DeviceRef, ...],
+        title: str,
+        comment: str,
+        ends_at: int,
+        shared: tuple[DeviceRef, ...] = (),
     ) -> int:
         # One that has just ended holds its last second, since a booking lasts a second at least.
+        needed = {*devices, *shared}
         starts_at = max(
-            [int(self._now), *(one.ends_at for one in self.ended if set(one.devices) & set(devices))]
+            [int(self._now), *(one.ends_at for one in self.ended if not needed.isdisjoint(one.devices))]
         )
         draft = BookingDraft(
             title=title,
@@ -299,7 +347,7 @@ class _Work:
             zone=self._zone,
             origin="comments",
         )
-        (made,) = self._records.create([draft], now=self._now, by=self._by)
+        (made,) = self._records.create([draft], now=self._now, by=self._by, also_free=shared)
         self.made.append(made)
         return made.id
 
@@ -324,7 +372,8 @@ class _Work:
             booking = self._records.get(known_id)
             return booking if booking is not None and self._is_ours(booking) else None
         now = int(self._now)
-        running = self._records.overlapping(devices=placed.devices, starts_at=now, ends_at=now + 1)
+        meant = (*placed.devices, *placed.shared)
+        running = self._records.overlapping(devices=meant, starts_at=now, ends_at=now + 1)
         return next((booking for booking in running if self._is_ours(booking)), None)
 
     def _released(self, placed: Placed, owner: Owner, until: int) -> int | None:

@@ -31,6 +31,7 @@ from gpuherd.bookings.texts import clean_comment, clean_title
 from gpuherd.bookings.times import read_end, read_start, read_zone
 from gpuherd.bookings.wishes import read_wish
 from gpuherd.model.bookings import Booking, DeviceRef
+from gpuherd.model.people import Account
 from gpuherd.records.booking_limits import BookedSpan, Usage, check_limits
 from gpuherd.records.booking_rows import HOLDING
 from gpuherd.records.bookings import BookingDraft, BookingRecords
@@ -48,9 +49,9 @@ class Desk(BookingChanges):
         self,
         records: BookingRecords,
         settings: BookingSettings,
-        name_of: Callable[[str], str | None] = lambda _: None,
+        account_of: Callable[[str], Account | None] = lambda _: None,
     ) -> None:
-        super().__init__(records, settings, name_of)
+        super().__init__(records, settings, account_of)
 
     def book(self, request: BookingRequest, asker: Asker, herd: Herd, now: int) -> tuple[Booking, ...]:
         """Book, all or nothing; with ``dry_run`` only tell what would be booked, under the id 0."""
@@ -188,11 +189,11 @@ class Desk(BookingChanges):
         limits = limits_of(allowance_of(asker.account, self._settings))
         drafts = [_with(draft, devices, span) for span in spans]
         with self.telling_conflicts(devices, spans, herd):
-            self.check_split_gpus(devices, spans, herd)
+            shared = herd.sharing_with(devices)
             if not is_dry:
-                return self._records.create(drafts, now=now, by=asker.by, limits=limits)
+                return self._records.create(drafts, now=now, by=asker.by, limits=limits, also_free=shared)
             for span in spans:
-                self.check_free(devices, span)
+                self.check_free([*devices, *shared], span)
         if limits is not None:
             held = [
                 BookedSpan(booking.starts_at, booking.ends_at, len(booking.devices))

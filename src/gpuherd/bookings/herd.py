@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gpuherd.bookings.policy import is_quiet
 from gpuherd.bookings.views import BookedDevice
@@ -34,6 +34,16 @@ class Herd:
     def slices_of(self, gpu: DeviceRef) -> tuple[DeviceRef, ...]:
         """Give the slices that a GPU is cut into."""
         return tuple(self._slices.get(gpu, ()))
+
+    def sharing_with(self, refs: Collection[DeviceRef]) -> tuple[DeviceRef, ...]:
+        """Give the other devices that are of the same GPUs: the GPU of a slice, and the slices of a GPU.
+
+        A GPU may be split, or made whole, while it is booked: whoever has the one then has the other too.
+        """
+        listed = [self.devices[ref] for ref in refs if ref in self.devices]
+        found = {DeviceRef(one.ref.node_id, one.parent_uuid) for one in listed if one.parent_uuid is not None}
+        found.update(part for ref in refs for part in self._slices.get(ref, ()))
+        return tuple(sorted(found.difference(refs)))
 
     def of_node(self, node_id: str) -> tuple[DeviceRef, ...] | None:
         """Give what one can have of a node; none if it has no devices, or is not known."""

@@ -13,7 +13,7 @@ from gpuherd.bookings.times import format_duration
 from gpuherd.fleet.listing import ListedDevice
 from gpuherd.model.people import Account
 
-__all__ = ["Allowance", "allowance_of", "check_span", "is_quiet"]
+__all__ = ["Allowance", "allowance_of", "check_span", "general_allowance", "is_quiet", "stricter"]
 
 T = TypeVar("T", int, float)
 DAY = 86_400
@@ -37,13 +37,37 @@ def allowance_of(account: Account, settings: BookingSettings) -> Allowance:
     rules = [rule for rule in settings.rules if _fits(rule, account)]
     if any(rule.unlimited for rule in rules):
         return Allowance()
+    general = general_allowance(settings)
     approvals = [rule.approval for rule in rules if rule.approval is not None]
     return Allowance(
-        horizon_days=_most([rule.horizon_days for rule in rules], settings.horizon_days),
-        max_days=_most([rule.max_days for rule in rules], settings.max_days),
-        max_devices=_most([rule.max_devices for rule in rules], settings.max_devices),
-        gpu_hours_ahead=_most([rule.gpu_hours_ahead for rule in rules], settings.gpu_hours_ahead),
-        needs_approval=all(approvals) if approvals else settings.approval,
+        horizon_days=_most([rule.horizon_days for rule in rules], general.horizon_days),
+        max_days=_most([rule.max_days for rule in rules], general.max_days),
+        max_devices=_most([rule.max_devices for rule in rules], general.max_devices),
+        gpu_hours_ahead=_most([rule.gpu_hours_ahead for rule in rules], general.gpu_hours_ahead),
+        needs_approval=all(approvals) if approvals else general.needs_approval,
+    )
+
+
+def general_allowance(settings: BookingSettings) -> Allowance:
+    """Give the limits of someone of whom no rule speaks."""
+    return Allowance(
+        horizon_days=settings.horizon_days,
+        max_days=settings.max_days,
+        max_devices=settings.max_devices,
+        gpu_hours_ahead=settings.gpu_hours_ahead,
+        needs_approval=settings.approval,
+    )
+
+
+def stricter(one: Allowance, other: Allowance) -> Allowance:
+    """Give what both people may: of each limit the lower one."""
+    return Allowance(
+        is_exempt=one.is_exempt and other.is_exempt,
+        horizon_days=_least(one.horizon_days, other.horizon_days),
+        max_days=_least(one.max_days, other.max_days),
+        max_devices=_least(one.max_devices, other.max_devices),
+        gpu_hours_ahead=_least(one.gpu_hours_ahead, other.gpu_hours_ahead),
+        needs_approval=one.needs_approval or other.needs_approval,
     )
 
 
@@ -55,6 +79,10 @@ def _fits(rule: BookingRule, account: Account) -> bool:
 def _most(said: list[T | None], otherwise: T | None) -> T | None:
     given = [limit for limit in said if limit is not None]
     return max(given) if given else otherwise
+
+
+def _least(one: T | None, other: T | None) -> T | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)
 
 
 def check_span(allowance: Allowance, *, starts_at: int, ends_at: int, now: int, path: str = "start") -> None:

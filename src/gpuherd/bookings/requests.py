@@ -20,6 +20,7 @@ __all__ = [
     "BookingRequest",
     "Cancellation",
     "CopyRequest",
+    "Decision",
     "Extension",
     "Weekly",
 ]
@@ -133,3 +134,12 @@ class Cancellation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     series: Annotated[
         bool, Meta(description="Also the later ones of the same weekly series; of a running one, only those.")
     ] = False
+
+
+class Decision(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an admin answers to."""
+
+    revision: Annotated[
+        int,
+        Meta(description="That of the booking as it was read; if it has changed since, nothing is decided."),
+    ]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType, structs
-from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from gpuherd.model.bookings import Booking, BookingState, DeviceRef
@@ -44,7 +44,7 @@ from gpuherd.records.booking_rows import (
 from gpuherd.records.tables import booking_devices, booking_revision, bookings
 from gpuherd.records.transactions import BadText, count_change, lock, reading, revision_of, writing
 
-__all__ = ["BookingDraft", "BookingRecords", "Conflict", "Limits", "Usage"]
+__all__ = ["BookingDraft", "BookingRecords", "Conflict", "Holders", "Limits", "Usage"]
 
 
 # Made once: putting a statement together costs more than carrying it out.
@@ -53,6 +53,13 @@ _ADD_DEVICES = insert(booking_devices)
 
 MANY_DEVICES = 50
 """From which on it is quicker to read all bookings of a time and to leave out those of other devices."""
+
+
+class Holders(NamedTuple):
+    """Whose bookings are meant: those of an account, and those of any of these groups."""
+
+    account_id: str
+    groups: tuple[str, ...]
 
 
 class BookingRecords:
@@ -76,8 +83,9 @@ class BookingRecords:
         now: float,
         by: Actor,
         limits: Limits | None = None,
+        also_free: Collection[DeviceRef] = (),
     ) -> tuple[Booking, ...]:
-        """Make all these bookings or none; several are a series.
+        """Make all these bookings or none; several are a series. Nobody may hold ``also_free`` at their times either.
 
         ``Conflict`` if a device is held by someone at one of the times; ``Refused`` ``too_many_devices`` or
         ``too_many_gpu_hours`` beyond the limits, which hold for each owner; ``no_devices``, ``reversed``,
@@ -90,7 +98,8 @@ class BookingRecords:
             revision = count_change(connection, booking_revision)
             for draft in drafts:
                 if draft.state in HOLDING:
-                    refuse_conflicts(connection, draft.devices, draft.starts_at, draft.ends_at)
+                    needed = (*draft.devices, *also_free)
+                    refuse_conflicts(connection, needed, draft.starts_at, draft.ends_at)
             if limits is not None:
                 self._check_limits(connection, drafts, limits, int(now))
             made: list[Booking] = []
@@ -143,6 +152,7 @@ class BookingRecords:
         state: BookingState | UnsetType = UNSET,
         released_from: int | UnsetType | None = UNSET,
         limits: Limits | None = None,
+        also_free: Collection[DeviceRef] = (),
         action: str = "booking.change",
     ) -> Booking:
         """Change what is given, as one; ``action`` is what the audit log calls it.
@@ -150,7 +160,7 @@ class BookingRecords:
         ``revision`` is that of the booking the change was thought out for, or none to change it whatever it is now:
         ``Refused`` ``changed_meanwhile`` if it is another. Otherwise ``unknown_booking``, ``past`` (it has ended, or
         has begun and its start shall change), ``Conflict``, and as ``create``. A limit that was exceeded before
-        forbids only to exceed it further.
+        forbids only to exceed it further; what has no owner counts as of whoever changes it.
         """
         given: dict[str, Any] = {
             name: value
@@ -181,11 +191,13 @@ class BookingRecords:
             number = count_change(connection, booking_revision)
             after = structs.replace(after, changed_at=now, revision=number)
             if after.state in HOLDING:
-                refuse_conflicts(connection, after.devices, after.starts_at, after.ends_at, but=id)
-                if limits is not None and after.owner_id is not None:
+                needed = (*after.devices, *also_free)
+                refuse_conflicts(connection, needed, after.starts_at, after.ends_at, but=id)
+                holder_id = after.owner_id or by.account_id
+                if limits is not None and holder_id is not None:
                     check_limits(
                         limits,
-                        spans_ahead(connection, after.owner_id, int(now), but=id),
+                        spans_ahead(connection, holder_id, int(now), but=id),
                         [BookedSpan(after.starts_at, after.ends_at, len(after.devices))],
                         replaced=[BookedSpan(before.starts_at, before.ends_at, len(before.devices))]
                         if before.state in HOLDING
@@ -209,10 +221,16 @@ class BookingRecords:
         if come:
             connection.execute(insert(booking_devices), device_rows(after, tuple(sorted(come))))
 
-    def cancel_series(self, series_id: int, *, now: float, by: Actor, since: int = 0) -> tuple[Booking, ...]:
-        """Cancel those of a series that start at ``since`` or later, and give them; what has begun is left alone."""
+    def cancel_series(
+        self, series_id: int, *, now: float, by: Actor, held_by: Holders | None, since: int = 0
+    ) -> tuple[Booking, ...]:
+        """Cancel those of a series that start at ``since`` or later, and give them; what has begun is left alone.
+
+        Of the series only what is ``held_by`` these; none is everyone's.
+        """
         return self._close(
             and_(
+                true() if held_by is None else _is_of(held_by.account_id, held_by.groups),
                 bookings.c.series_id == series_id,
                 bookings.c.holds,
                 bookings.c.starts_at > int(now),
@@ -293,7 +311,7 @@ class BookingRecords:
         self, account_id: str, groups: Collection[str] = (), *, since: int | None = None
     ) -> tuple[Booking, ...]:
         """Give everything that someone, or one of these groups, has booked and that ends after ``since``."""
-        condition = or_(bookings.c.owner_id == account_id, bookings.c.group_name.in_(groups))
+        condition = _is_of(account_id, groups)
         return self._read(condition if since is None else and_(condition, bookings.c.ends_at > since))
 
     def search(
@@ -366,3 +384,7 @@ class BookingRecords:
                 if "FOREIGN KEY" in reason or "fk_bookings_owner_id" in reason:
                     raise Refused("unknown_account", "the account that shall own it is gone") from None
                 raise
+
+
+def _is_of(account_id: str, groups: Collection[str]) -> ColumnElement[bool]:
+    return or_(bookings.c.owner_id == account_id, bookings.c.group_name.in_(groups))

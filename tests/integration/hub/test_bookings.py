@@ -179,16 +179,17 @@ def test_who_may_do_what(tmp_path: Path) -> None:
             ("POST", f"{path}/copy", {"start": "9h"}),
             ("POST", f"{path}/release", None),
             ("POST", f"{path}/cancel", {}),
-            ("POST", f"{path}/approve", None),
-            ("POST", f"{path}/refuse", None),
+            ("POST", f"{path}/approve", {"revision": made["revision"]}),
+            ("POST", f"{path}/refuse", {"revision": made["revision"]}),
         ]
         for method, address, body in verbs:
             assert (await lab.nobody.ask(method, address, body))[0] == 401
             for who in (looker, reader):
                 assert (await who.ask(method, address, body))[0] == 403
         for who in (ada, booker):
-            assert (await who.ask("POST", f"{path}/approve"))[0] == 403
-        await root.refused("POST", f"{path}/approve", status=409, code="not_pending")
+            assert (await who.ask("POST", f"{path}/approve", {"revision": made["revision"]}))[0] == 403
+        body = {"revision": made["revision"]}
+        await root.refused("POST", f"{path}/approve", body, status=409, code="not_pending")
         assert (await looker.get("booking-policy"))["may_book"] is False
         assert (await reader.get("booking-policy"))["may_book"] is False
         assert (await root.get("booking-policy"))["is_exempt"] is True
@@ -225,10 +226,19 @@ def test_limits_and_approval(tmp_path: Path) -> None:
         used = await ada.get("booking-policy")
         assert (used["devices_booked"], used["gpu_hours_booked"]) == (2, 4.0)
         assert [one["id"] for one in await root.get("bookings", state="pending")] == [made["id"]]
-        status, approved = await root.ask("POST", f"bookings/{made['id']}/approve")
+        _, changed = await ada.ask("PATCH", f"bookings/{made['id']}", {"end": "3h"})
+        for verb in ("approve", "refuse"):
+            path = f"bookings/{made['id']}/{verb}"
+            assert (await root.ask("POST", path))[0] == 400
+            assert (await root.ask("POST", path, {}))[0] == 400
+            body = {"revision": made["revision"]}
+            await root.refused("POST", path, body, status=409, code="changed_meanwhile")
+        body = {"revision": changed["revision"]}
+        status, approved = await root.ask("POST", f"bookings/{made['id']}/approve", body)
         assert (status, approved["state"]) == (200, "active")
         other = (await ada.book(G2, start="5h", end="1h"))[0]
-        status, refused = await root.ask("POST", f"bookings/{other['id']}/refuse")
+        body = {"revision": other["revision"]}
+        status, refused = await root.ask("POST", f"bookings/{other['id']}/refuse", body)
         assert (status, refused["state"]) == (200, "refused")
         await ada.refused("POST", f"bookings/{other['id']}/release", status=409, code="refused")
 
@@ -317,6 +327,9 @@ def test_the_timeline_and_slots(tmp_path: Path) -> None:
         ] == 0
         free = (await ada.get("slots", count=1, model="A100 80GB"))[0]
         assert (free["starts_at"] - now < 10, free["free_until"]) == (True, None)
+        day = 86_400  # a booking must begin within 60 days
+        assert len(await ada.get("slots", since=now + 59 * day)) == 1
+        assert await ada.get("slots", since=now + 61 * day) == []
 
     play(tmp_path, story)
 

@@ -188,6 +188,33 @@ def test_the_end_of_time(lab: Lab) -> None:
     assert lab.take(forever).changed == ()
 
 
+SPLIT = herd_of(a100("gpu01", 0, is_partitioned=True), mig_slice("gpu01", 0, 0), mig_slice("gpu01", 0, 1))
+
+
+def test_slices_of_a_gpu_that_someone_has_whole_are_not_taken(lab: Lab) -> None:
+    lab.person_books(0, start=1, end=2)
+    lab.herd = SPLIT
+    outcome = lab.take(entry())
+    assert (outcome.made, [one.reason for one in outcome.complaints]) == (
+        (),
+        ["ann: is booked here already, by Bob (booking 1); settle it with them, or take the entry out"],
+    )
+    assert len(lab.take(entry(days=0.5)).made) == 1
+    assert len(lab.take(entry(days=1.5)).complaints) == 1  # nor does it grow into that
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_an_entry_keeps_its_gpu_when_it_is_split(lab: Lab, remembers: bool) -> None:
+    lab.take(entry())
+    lab.herd = SPLIT
+    lab.now += 60
+    if not remembers:
+        lab.taken = {}
+    outcome = lab.take(entry(comment="more"))
+    assert outcome.complaints == ()
+    assert [one.uuid for one in outcome.made[0].devices] == ["GPU-gpu01-0-0", "GPU-gpu01-0-1"]
+
+
 def test_a_partitioned_gpu_is_booked_by_its_slices(records: BookingRecords) -> None:
     herd = herd_of(a100("gpu01", 0, is_partitioned=True), mig_slice("gpu01", 0, 0), mig_slice("gpu01", 0, 1))
     lab = Lab(records, herd)
@@ -211,6 +238,62 @@ def test_people_get_their_bookings_when_they_get_an_account(lab: Lab) -> None:
     assert lab.held() == [("GPU-gpu01-0", "Ann", 9), ("GPU-gpu01-1", "bob", 3)]
     again = lab.take(entry(comment="x"), entry(index=1, name="bob"))
     assert (again.made, again.changed, again.ended) == ((), (), ())
+
+
+def test_an_entry_follows_its_index_to_another_gpu(lab: Lab) -> None:
+    (first,) = lab.take(entry()).made
+    lab.records.change(first.id, revision=None, now=lab.now, by=BY, ends_at=int(NOW + 9 * DAY))
+    lab.herd = herd_of(a100("gpu01", 0, ref=ref("gpu01", "new")), a100("gpu01", 1))
+    lab.now += 60
+    outcome = lab.take(entry())
+    assert [one.id for one in outcome.ended] == [first.id]
+    lab.now += 60
+    assert lab.held() == [("GPU-gpu01-new", "ann", 9)]  # what was extended here stays extended
+    again = lab.take(entry())
+    assert (again.made, again.changed, again.ended) == ((), (), ())
+
+
+def test_what_was_given_back_here_is_not_booked_on_another_gpu(lab: Lab) -> None:
+    (first,) = lab.take(entry()).made
+    lab.now += 60
+    lab.records.change(first.id, revision=None, now=lab.now, by=BY, ends_at=int(lab.now))
+    lab.herd = herd_of(a100("gpu01", 0, ref=ref("gpu01", "new")))
+    lab.now += 60
+    assert lab.take(entry()).made == ()
+    assert lab.held() == []
+
+
+def test_gpus_that_have_changed_places_are_booked_in_the_end(lab: Lab) -> None:
+    lab.take(entry(), entry(index=1, name="bob"))
+    lab.herd = herd_of(a100("gpu01", 0, ref=ref("gpu01", 1)), a100("gpu01", 1, ref=ref("gpu01", 0)))
+    lab.now += 60
+    assert len(lab.take(entry(), entry(index=1, name="bob")).complaints) == 1
+    lab.now += 60
+    assert lab.take(entry(), entry(index=1, name="bob")).complaints == ()
+    assert lab.held() == [("GPU-gpu01-0", "bob", 3), ("GPU-gpu01-1", "ann", 3)]
+
+
+def test_a_node_under_two_names_has_one_booking_for_each_gpu(lab: Lab) -> None:
+    both = entry(days=2), entry("gpu01.lab", name="bob", days=5)
+    placed, complaints = place_entries(both, HERD)
+    assert [one.entry.name for one in placed] == ["bob"]
+    assert [str(one).partition(",")[0] for one in complaints] == ["gpu01:0: is the same GPU as gpu01.lab:0"]
+    for _ in range(2):
+        lab.take(*both)
+        assert lab.held() == [("GPU-gpu01-0", "bob", 5)]
+        lab.now += 60
+    lab.take(both[0])
+    lab.now += 60
+    assert lab.held() == [("GPU-gpu01-0", "ann", 2)]
+
+
+def test_a_name_that_is_taken_out_does_not_end_what_another_has(lab: Lab) -> None:
+    lab.take(entry())
+    longer = entry("gpu01.lab", days=5)
+    lab.take(entry(), longer)
+    lab.now += 60
+    assert lab.take(longer).ended == ()
+    assert lab.held() == [("GPU-gpu01-0", "ann", 5)]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from gpuherd.bookings.requests import (
     BookingRequest,
     Cancellation,
     CopyRequest,
+    Decision,
     Extension,
     Weekly,
 )
@@ -41,8 +43,7 @@ class Lab:
         self.engine = engine
         self.records = BookingRecords(engine)
         self.people = PeopleRecords(engine)
-        self.names: dict[str, str] = {}
-        self.desk = Desk(self.records, settings or BookingSettings(), name_of=self.names.get)
+        self.desk = Desk(self.records, settings or BookingSettings(), account_of=self.people.account)
         self.herd = HERD
         self.now = NOW
         self.ada = self.person("ada", "member", "vision")
@@ -51,7 +52,7 @@ class Lab:
         self.root = self.person("root", "admin")
 
     def person(self, name: str, role: Role = "member", *groups: str) -> Account:
-        account = self.people.create_account(
+        return self.people.create_account(
             name=name,
             display_name=name.title(),
             role=role,
@@ -59,8 +60,6 @@ class Lab:
             now=NOW,
             by=Actor(account_id=None, label="test"),
         )
-        self.names[account.id] = account.display_name
-        return account
 
     def book(self, who: Account, *devices: DeviceRef, **fields: Any) -> Booking:
         return self.book_all(who, *devices, **fields)[0]
@@ -257,6 +256,36 @@ def test_slices_of_a_gpu_that_was_booked_whole(lab: Lab) -> None:
     assert lab.book(lab.bob, part, start="2h").devices == (part,)
 
 
+def split(*slices: int) -> Herd:
+    """The herd after the GPU ``D`` was cut."""
+    return herd_of(
+        a100("n1", 0), a100("n2", 0, is_partitioned=True), *(mig_slice("n2", 0, index) for index in slices)
+    )
+
+
+def test_a_gpu_that_was_booked_whole_does_not_grow_over_its_slices(lab: Lab) -> None:
+    whole = lab.book(lab.ada, D, end="2h")
+    lab.herd = split(0, 1)
+    part = lab.book(lab.bob, ref("n2", "0-0"), start="2h", end="2h")
+    end = whole.ends_at + HOUR
+    verbs = (partial(lab.extend, lab.ada, whole, end), partial(lab.change, lab.ada, whole, end=end))
+    for verb in verbs:
+        with pytest.raises(Taken, match=r"n2\.lab/0\.0 is booked at that time, by Bob") as caught:
+            verb()
+        assert caught.value.bookings == (part,)
+    lab.cancel(lab.bob, part)
+    assert lab.extend(lab.ada, whole, "1h").ends_at == NOW + 3 * HOUR
+    assert lab.change(lab.ada, whole, title="as it is").title == "as it is"
+
+
+def test_when_slices_are_free_is_told_by_their_gpu_too(lab: Lab) -> None:
+    lab.book(lab.ada, D, end="5h")
+    lab.herd = split(0)
+    with pytest.raises(Taken) as caught:
+        lab.book(lab.bob, ref("n2", "0-0"))
+    assert caught.value.next_free == NOW + 5 * HOUR
+
+
 def test_a_hub_without_bookings(engine: Engine) -> None:
     lab = Lab(engine, BookingSettings(enabled=False))
     refused("bookings_off", None, lambda: lab.book(lab.root, A))
@@ -297,6 +326,55 @@ def test_rules_of_groups(engine: Engine) -> None:
     assert lab.book(lab.ada, A, end="3d").id
     refused("too_long", "end", lambda: lab.book(lab.eve, B, end="3d"))
     assert lab.book(lab.root, B, end="300d").id
+
+
+def test_a_colleague_with_larger_limits_does_not_lift_the_owners(engine: Engine) -> None:
+    rules = (BookingRule(groups=("big",), max_days=9, max_devices=9, gpu_hours_ahead=1000),)
+    settings = BookingSettings(max_days=1, max_devices=1, gpu_hours_ahead=20, horizon_days=9, rules=rules)
+    lab = Lab(engine, settings)
+    big = lab.person("big", "member", "vision", "big")
+    for owner, editor in ((lab.ada, big), (big, lab.ada)):
+        own = lab.book(owner, A, start="1h", end="2h", group="vision")
+        change, extend = partial(lab.change, editor, own), partial(lab.extend, editor, own)
+        refused("too_long", "end", partial(change, start="1h", end="3d"))
+        refused("too_many_devices", None, partial(change, devices=(A, B)))
+        refused("too_many_gpu_hours", None, partial(extend, "21h"))
+        assert lab.extend(editor, own, "1h").ends_at == NOW + 4 * HOUR
+        lab.cancel(owner, own)
+
+
+def test_what_has_no_owner_counts_as_of_whoever_takes_more_of_it(engine: Engine) -> None:
+    lab = Lab(engine, BookingSettings(max_devices=1, gpu_hours_ahead=6))
+    left = lab.book(lab.ada, A, start="1h", end="2h", group="vision")
+    lab.people.erase_account(lab.ada.id, now=NOW, by=asker(lab.root).by)
+    lab.book(lab.bob, B, start="3h", end="3h")
+    refused("too_many_devices", None, lambda: lab.extend(lab.bob, left, "1h"))
+    refused("too_many_gpu_hours", None, lambda: lab.change(lab.bob, left, start="6h", end="4h"))
+    assert lab.extend(lab.root, left, "1h").ends_at == NOW + 4 * HOUR
+
+
+@pytest.mark.parametrize("asking", ["ada", "bob"])
+def test_approval_is_needed_if_the_owner_or_the_editor_needs_it(engine: Engine, asking: str) -> None:
+    rules = (BookingRule(groups=("asking",), approval=True),)
+    lab = Lab(engine, BookingSettings(rules=rules))
+    by = asker(lab.root).by
+    booking = lab.book(lab.ada, A, start="1h", group="vision")
+    people = {"ada": lab.ada, "bob": lab.bob}
+    people[asking] = lab.people.change_account(people[asking].id, groups=("vision", "asking"), now=NOW, by=by)
+    assert lab.extend(people["bob"], booking, "1h").state == "pending"
+    assert lab.extend(lab.root, booking, "1h").state == "pending"
+
+
+def test_of_an_owner_who_is_not_known_the_general_limits_hold(engine: Engine) -> None:
+    lab = Lab(engine, BookingSettings(max_days=1, rules=(BookingRule(groups=("vision",), max_days=9),)))
+    booking = lab.book(lab.ada, A, end="2d", group="vision")
+    assert lab.extend(lab.bob, booking, "1d").id
+    desk = Desk(lab.records, BookingSettings(max_days=1), account_of=lambda _: None)
+    refused(
+        "too_long",
+        "end",
+        lambda: desk.extend(booking.id, Extension(end="1d"), asker(lab.bob), HERD, NOW),
+    )
 
 
 # -- changing ------------------------------------------------------------------------------------------------------
@@ -442,6 +520,28 @@ def test_one_or_the_rest_of_a_series_is_cancelled(lab: Lab) -> None:
     assert [b.id for b in lab.cancel(lab.ada, single, series=True)] == [single.id]
 
 
+def test_only_those_weeks_are_cancelled_that_one_may_change(lab: Lab) -> None:
+    made = lab.book_all(lab.ada, A, start="1h", end="1h", weekly=Weekly(times=4))
+    for week in (made[1], made[3]):
+        lab.change(lab.ada, week, group="vision")
+    assert [b.id for b in lab.cancel(lab.bob, made[1], series=True)] == [made[1].id, made[3].id]
+    assert [start for _, start, _ in lab.holding()] == [made[0].starts_at, made[2].starts_at]
+    refused("past", None, lambda: lab.cancel(lab.bob, made[1], series=True))
+    assert len(lab.cancel(lab.root, made[0], series=True)) == 2
+
+
+def test_what_is_kept_out_of_booking_by_now_is_not_taken_for_longer(lab: Lab) -> None:
+    booking = lab.book(lab.ada, A, B, start="3h", end="2h")
+    lab.herd = herd_of(*(a100("n1", index) for index in range(3)), quiet=("n1/0",))
+    refused("quiet_device", "end", lambda: lab.extend(lab.ada, booking, "1h"))
+    refused("quiet_device", "end", lambda: lab.change(lab.ada, booking, start="4h", end="2h"))
+    refused("quiet_device", "start", lambda: lab.change(lab.ada, booking, start="2h"))
+    assert lab.change(lab.ada, booking, devices=(A, C)).devices == (A, C)
+    assert lab.change(lab.ada, booking, end=NOW + 4 * HOUR).ends_at == NOW + 4 * HOUR
+    assert lab.extend(lab.root, booking, "2h").ends_at == NOW + 6 * HOUR
+    assert lab.change(lab.ada, booking, devices=(C,), end=NOW + 7 * HOUR).devices == (C,)
+
+
 def test_copying_gives_the_same_to_whoever_copies(lab: Lab) -> None:
     first = lab.book(lab.ada, A, B, end="4h", title="run", group="vision")
     lab.now += HOUR
@@ -471,7 +571,8 @@ def strict(engine: Engine) -> Lab:
 
 
 def decide(lab: Lab, booking: Booking, *, is_approved: bool) -> Booking:
-    return lab.desk.decide(booking.id, asker(lab.root), lab.now, is_approved=is_approved)
+    seen = Decision(revision=booking.revision)
+    return lab.desk.decide(booking.id, seen, asker(lab.root), lab.now, is_approved=is_approved)
 
 
 def test_pending_ones_hold_their_devices_until_they_are_refused(strict: Lab) -> None:
@@ -490,13 +591,24 @@ def test_more_than_was_approved_is_pending_again(strict: Lab) -> None:
     booking = decide(strict, strict.book(strict.ada, A, B, start="1h"), is_approved=True)
     assert strict.change(strict.ada, booking, title="x").state == "active"
     assert strict.change(strict.ada, booking, devices=(A,)).state == "active"
-    assert strict.change(strict.ada, booking, devices=(A, C)).state == "pending"
-    assert decide(strict, booking, is_approved=True).state == "active"
-    assert strict.extend(strict.ada, booking, "1h").state == "pending"
-    decide(strict, booking, is_approved=True)
+    more = strict.change(strict.ada, booking, devices=(A, C))
+    assert more.state == "pending"
+    assert decide(strict, more, is_approved=True).state == "active"
+    longer = strict.extend(strict.ada, booking, "1h")
+    assert longer.state == "pending"
+    decide(strict, longer, is_approved=True)
     strict.now = booking.starts_at + 60
     refused("needs_approval", "end", lambda: strict.extend(strict.ada, booking, "1h"))
     assert strict.extend(strict.root, booking, "1h").state == "active"
+
+
+@pytest.mark.parametrize("is_approved", [True, False])
+def test_an_answer_is_to_what_was_shown(strict: Lab, is_approved: bool) -> None:
+    shown = strict.book(strict.ada, A, start="1h")
+    now = strict.change(strict.ada, shown, devices=(A, B, C), end="9d")
+    refused("changed_meanwhile", None, lambda: decide(strict, shown, is_approved=is_approved))
+    assert strict.desk.get(shown.id) == now
+    assert decide(strict, now, is_approved=is_approved).state == ("active" if is_approved else "refused")
 
 
 # -- who did what --------------------------------------------------------------------------------------------------

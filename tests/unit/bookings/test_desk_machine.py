@@ -29,6 +29,7 @@ from gpuherd.bookings.requests import (
     BookingRequest,
     Cancellation,
     CopyRequest,
+    Decision,
     Extension,
     Weekly,
 )
@@ -69,7 +70,9 @@ class DeskMachine(RuleBasedStateMachine):
         self.records = BookingRecords(self.engine)
         # Bob's group must ask first; everyone may have two devices at a time.
         rules = (BookingRule(groups=("asking",), approval=True),)
-        self.desk = Desk(self.records, BookingSettings(max_devices=MAX_DEVICES, rules=rules))
+        people = PeopleRecords(self.engine)
+        settings = BookingSettings(max_devices=MAX_DEVICES, rules=rules)
+        self.desk = Desk(self.records, settings, account_of=people.account)
         self.window = BookingWindow()
         self.now = NOW
         self.begun: dict[int, tuple[int, tuple[DeviceRef, ...]]] = {}
@@ -257,7 +260,8 @@ class DeskMachine(RuleBasedStateMachine):
         before = self._pick(choice)
         if before is not None:
             by = asker(self.people["root"])
-            self._try(lambda: self.desk.decide(before.id, by, self.now, is_approved=is_approved))
+            seen = Decision(revision=before.revision)
+            self._try(lambda: self.desk.decide(before.id, seen, by, self.now, is_approved=is_approved))
 
     @rule(passed=st.integers(1, 5))
     def wait(self, passed: int) -> None:

@@ -1,4 +1,4 @@
-// Generated from OpenAPI 4674db56fabff8d1c2cded399d2b27ef77fc1b4a0a9f48b3f01c6ea0b1b50076 by `npm run generate`; do not edit.
+// Generated from OpenAPI d4462a504eb9bc2fc74f685d5478c799329c14798467826a929e3aafe43fb19b by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -274,6 +274,7 @@ export interface paths {
          * Change an account
          * @description Change role, groups, names, or keep someone out. Open streams of the person end at once.
          *
+         *     A token may neither change a role nor let someone in again: 403 ``forbidden``.
          *     409 ``last_admin``: somebody must be left to administer the hub; ``linux_name_taken``.
          */
         patch: operations["changeAccount"];
@@ -310,7 +311,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a password
-         * @description Make up a new password, told in the answer this once; all sessions and tokens of the person end.
+         * @description Make up a new password, told in the answer this once. Sessions, tokens and calendars of the person end.
          *
          *     409 ``password_elsewhere``: another service keeps it.
          */
@@ -333,7 +334,7 @@ export interface paths {
         post?: never;
         /**
          * Log someone out everywhere
-         * @description End all sessions of a person.
+         * @description End all sessions of a person, and the addresses of their calendars.
          */
         delete: operations["endSessions"];
         options?: never;
@@ -464,7 +465,7 @@ export interface paths {
         put?: never;
         /**
          * Approve a booking
-         * @description Let a pending booking stand.
+         * @description Let a pending booking stand. 409 ``changed_meanwhile``: it is not what was read; look at it again.
          */
         post: operations["approveBooking"];
         delete?: never;
@@ -546,7 +547,7 @@ export interface paths {
         put?: never;
         /**
          * Refuse a booking
-         * @description Turn a pending booking down; its devices are free again.
+         * @description Turn a pending booking down; its devices are free again. 409 ``changed_meanwhile``: see approve.
          */
         post: operations["refuseBooking"];
         delete?: never;
@@ -1406,6 +1407,14 @@ export interface components {
             title: string;
             /** @description The secret, shown this once; send it as Authorization: Bearer. */
             token: string;
+        };
+        /**
+         * Decision
+         * @description What an admin answers to.
+         */
+        Decision: {
+            /** @description That of the booking as it was read; if it has changed since, nothing is decided. */
+            revision: number;
         };
         /**
          * DeviceBookingView
@@ -3652,7 +3661,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Decision"];
+            };
+        };
         responses: {
             /** @description Request fulfilled, document follows */
             200: {
@@ -3792,7 +3805,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Decision"];
+            };
+        };
         responses: {
             /** @description Request fulfilled, document follows */
             200: {

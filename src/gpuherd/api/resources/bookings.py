@@ -11,7 +11,14 @@ from litestar.params import JSONBody, PathParameter, QueryParameter
 from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.services import Services
 from gpuherd.bookings.filters import MAX_LISTED, BookingFilter
-from gpuherd.bookings.requests import BookingChange, BookingRequest, Cancellation, CopyRequest, Extension
+from gpuherd.bookings.requests import (
+    BookingChange,
+    BookingRequest,
+    Cancellation,
+    CopyRequest,
+    Decision,
+    Extension,
+)
 from gpuherd.bookings.times import LATEST
 from gpuherd.bookings.views import BookingView
 from gpuherd.model.bookings import BookingState
@@ -194,9 +201,11 @@ def _deciding(services: Services) -> list[Any]:
         summary="Approve a booking",
         status_code=200,
     )
-    async def approve_booking(request: AnyRequest, booking_id: BookingId) -> BookingView:
-        """Let a pending booking stand."""
-        return await services.bookings.decide(viewer_of(request), booking_id, is_approved=True)
+    async def approve_booking(
+        request: AnyRequest, booking_id: BookingId, data: JSONBody[Decision]
+    ) -> BookingView:
+        """Let a pending booking stand. 409 ``changed_meanwhile``: it is not what was read; look at it again."""
+        return await services.bookings.decide(viewer_of(request), booking_id, data, is_approved=True)
 
     @post(
         "/bookings/{booking_id:int}/refuse",
@@ -205,8 +214,10 @@ def _deciding(services: Services) -> list[Any]:
         summary="Refuse a booking",
         status_code=200,
     )
-    async def refuse_booking(request: AnyRequest, booking_id: BookingId) -> BookingView:
-        """Turn a pending booking down; its devices are free again."""
-        return await services.bookings.decide(viewer_of(request), booking_id, is_approved=False)
+    async def refuse_booking(
+        request: AnyRequest, booking_id: BookingId, data: JSONBody[Decision]
+    ) -> BookingView:
+        """Turn a pending booking down; its devices are free again. 409 ``changed_meanwhile``: see approve."""
+        return await services.bookings.decide(viewer_of(request), booking_id, data, is_approved=False)
 
     return [approve_booking, refuse_booking]
