@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from gpuherd.api.asgi import Scope
 from gpuherd.api.identity import Identity
 from gpuherd.api.record_calls import RecordCalls
+from gpuherd.api.sender import Sender
 from gpuherd.api.settings import HubSettings
 from gpuherd.auth.authority import Authority
 from gpuherd.fleet.clock import SystemClock
 from gpuherd.model.errors import Failed
-from gpuherd.model.people import Actor
+from gpuherd.model.people import Account, Actor
 from gpuherd.records.database import open_records
 from gpuherd.records.people import People, PeopleRecords
 
@@ -106,6 +108,42 @@ def test_who_was_changed_stays_out_until_it_is_known_how(records: SlowRecords, t
         records.is_broken = False
         await lab.identity.watch()  # although the records' revision is the one that was known
         assert not any(account.is_disabled for account in lab.authority.accounts())
+        lab.calls.close()
+
+    asyncio.run(story())
+
+
+class Watch(SystemClock):
+    """A clock that can be put forward."""
+
+    ahead_seconds = 0.0
+
+    def wall(self) -> float:
+        return super().wall() + self.ahead_seconds
+
+
+class Word:
+    """A proxy that names the same person with every request."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
+    async def account(self, scope: Scope, sender: Sender) -> Account:
+        return self._account
+
+
+def test_whom_a_proxy_named_has_to_come_again_after_a_while(records: SlowRecords, tmp_path: Path) -> None:
+    async def story() -> None:
+        lab, clock = Lab(records, tmp_path), Watch()
+        lab.identity._clock = clock
+        await asyncio.to_thread(add, records, "ada")
+        await lab.identity.refresh()
+        lab.identity.proxy_word = Word(lab.authority.accounts()[0])
+        viewer = await lab.identity.viewer({"headers": [], "client": ("192.0.2.1", 5), "scheme": "http"})
+        assert viewer.via == "proxy"
+        assert lab.identity.is_current(viewer)
+        clock.ahead_seconds = 15 * 60
+        assert not lab.identity.is_current(viewer)
         lab.calls.close()
 
     asyncio.run(story())

@@ -1,4 +1,4 @@
-// Generated from OpenAPI d4462a504eb9bc2fc74f685d5478c799329c14798467826a929e3aafe43fb19b by `npm run generate`; do not edit.
+// Generated from OpenAPI 0e217cb165bc15d2f00fec2cb0419e022155090a8489729b68003590c1a7d701 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -52,6 +52,8 @@ export interface paths {
         /**
          * Everything that is kept about oneself
          * @description Account, sessions, tokens, calendars, bookings and the audit log's entries about oneself, as one file.
+         *
+         *     429 ``export_running``: one at a time.
          */
         get: operations["exportOwnAccount"];
         put?: never;
@@ -290,6 +292,8 @@ export interface paths {
         /**
          * Everything that is kept about a person
          * @description Account, sessions, tokens, calendars, bookings and the audit log's entries about a person, as one file.
+         *
+         *     429 ``export_running``: one at a time.
          */
         get: operations["exportAccount"];
         put?: never;
