@@ -1,12 +1,13 @@
 /** The bookings of what is seen, as the hub told them last. */
 import { type Calendar, NO_CALENDAR, readTimeline, type TimelineView } from "../lib/booking";
 import { request, wordsOf } from "../lib/request";
-import type { Span } from "../lib/timeline";
+import { isWithin, type Span } from "../lib/timeline";
 
 export class CalendarFeed {
   #calendar = $state.raw<Calendar>(NO_CALENDAR);
   #error = $state<string | null>(null);
-  #isLoaded = $state(false);
+  /** Of which time the bookings are known. */
+  #told = $state.raw<Span | null>(null);
   #span: Span | null = null;
   #abort: AbortController | null = null;
   #again = 0;
@@ -21,9 +22,9 @@ export class CalendarFeed {
     return this.#error;
   }
 
-  /** Whether anything was told yet. */
-  get isLoaded(): boolean {
-    return this.#isLoaded;
+  /** Whether the bookings of a span were told yet; before that, nobody knows what is free in it. */
+  covers(span: Span): boolean {
+    return isWithin(span, this.#told);
   }
 
   /** Ask for a span now. What is shown stays until the answer is there. */
@@ -37,7 +38,7 @@ export class CalendarFeed {
       const answer = await request<TimelineView>("GET", "timeline", { query, signal: abort.signal });
       this.#calendar = readTimeline(answer);
       this.#error = null;
-      this.#isLoaded = true;
+      this.#told = { from, to };
     } catch (error) {
       if (abort.signal.aborted) return;
       this.#error = wordsOf(error);

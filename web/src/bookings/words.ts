@@ -67,6 +67,8 @@ export const words = {
     kinds: { devices: "These GPUs", any: "Any that fit", running: "What I run" },
     running: "Every GPU on which you have a process right now.",
     none: "Choose at least one GPU.",
+    lostChoice:
+      "This address does not say everything that was chosen: it was cut, or the rest is in the tab where it was made. Choose again.",
     add: "Add GPUs",
     addHint: "such as h100 free",
     addAll: (count: number): string => `Add all ${count}`,

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { bookingRequest, EMPTY_DRAFT, readWanted, writeAny, writeDevices } from "./booking-draft";
+import {
+  bookingChanges,
+  bookingRequest,
+  EMPTY_DRAFT,
+  readWanted,
+  weeksOf,
+  writeAny,
+  writeDevices,
+} from "./booking-draft";
 
 const read = (text: string): ReturnType<typeof readWanted> =>
   readWanted(text, "Europe/Berlin", 1_700_000_000);
@@ -45,8 +53,19 @@ describe("what the address asks for", () => {
   });
 
   it("is an empty form where it makes no sense", () => {
-    for (const text of ["", "nonsense", "gpus.", "gpus.%E0%A4%A/", "gpus.a@b"])
+    for (const text of ["", "nonsense", "gpus.", "gpus.%E0%A4%A/"])
       expect(read(text)).toEqual({ to: "new", nodeId: null, draft: {} });
+  });
+
+  it("says so where the address was cut, or stands for what another tab knows", () => {
+    for (const text of [
+      "kept",
+      "kept.abc",
+      "gpus.a@b",
+      "gpus.n/GPU-1@1700000030-",
+      "gpus.n/GPU-1@1700000030-17",
+    ])
+      expect(read(text)).toEqual({ to: "new", nodeId: null, draft: {}, isLost: true });
   });
 });
 
@@ -63,13 +82,35 @@ describe("what is sent", () => {
     });
     expect(
       bookingRequest(
-        { ...EMPTY_DRAFT, kind: "any", count: 4, isOneNode: true, weeks: 3, group: "nlp" },
+        { ...EMPTY_DRAFT, kind: "any", count: 4, isOneNode: true, isWeekly: true, weeks: 3, group: "nlp" },
         "UTC",
       ),
     ).toMatchObject({ any: { count: 4, same_node: true }, weekly: { times: 3 }, group: "nlp" });
     expect(bookingRequest({ ...EMPTY_DRAFT, kind: "running", start: "" }, "UTC")).toMatchObject({
       running: true,
       start: "now",
+    });
+  });
+
+  it("repeats as often as can be, whatever stands in the field while it is typed", () => {
+    expect([null, 1, 12, 99, 2.4].map(weeksOf)).toEqual([2, 2, 12, 52, 2]);
+    expect(bookingRequest({ ...EMPTY_DRAFT, isWeekly: true, weeks: null }, "UTC")).toMatchObject({
+      weekly: { times: 2 },
+    });
+    expect(bookingRequest({ ...EMPTY_DRAFT, weeks: 12 }, "UTC")).not.toHaveProperty("weekly");
+  });
+
+  it("names only what was changed, and what it was changed from", () => {
+    const first = { ...EMPTY_DRAFT, start: "2026-11-20 18:00", end: "2026-11-20 19:00", group: "nlp" };
+    expect(bookingChanges(first, { ...first, title: "run" }, "UTC", 3)).toEqual({
+      title: "run",
+      zone: "UTC",
+      revision: 3,
+    });
+    expect(bookingChanges(first, { ...first, group: "" }, "UTC", 3)).toEqual({
+      group: null,
+      zone: "UTC",
+      revision: 3,
     });
   });
 });

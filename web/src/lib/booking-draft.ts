@@ -21,8 +21,9 @@ export interface Draft {
   readonly title: string;
   readonly comment: string;
   readonly group: string;
-  /** How many weeks in a row; 1 is once. */
-  readonly weeks: number;
+  /** Whether it is every week, and how many of them in all; what is being typed there may be none. */
+  readonly isWeekly: boolean;
+  readonly weeks: number | null;
 }
 
 export const EMPTY_DRAFT: Draft = {
@@ -36,14 +37,30 @@ export const EMPTY_DRAFT: Draft = {
   title: "",
   comment: "",
   group: "",
-  weeks: 1,
+  isWeekly: false,
+  weeks: 4,
 };
+
+const FEWEST_WEEKS = 2;
+const MOST_WEEKS = 52;
+
+/** So many weeks as can be booked in a row. */
+export const weeksOf = (weeks: number | null): number =>
+  Math.min(MOST_WEEKS, Math.max(FEWEST_WEEKS, Math.round(weeks ?? FEWEST_WEEKS)));
 
 /** What the address asks for. */
 export type Wanted =
   /** Look at one, change it, or make another like it. */
   | { readonly to: "show" | "edit" | "copy"; readonly id: number }
-  | { readonly to: "new"; readonly nodeId: string | null; readonly draft: Partial<Draft> };
+  | {
+      readonly to: "new";
+      readonly nodeId: string | null;
+      readonly draft: Partial<Draft>;
+      /** The address was cut, or stands for something that only another tab knows. */
+      readonly isLost?: true;
+    };
+
+const LOST: Wanted = { to: "new", nodeId: null, draft: {}, isLost: true };
 
 const MINUTE = 60;
 const SECONDS = /^(\d{1,11})-(\d{1,11})$/;
@@ -59,6 +76,8 @@ export function readWanted(text: string, zone: string, now: number): Wanted {
       : { to: "new", nodeId: null, draft: {} };
   const times = SECONDS.exec(span);
   const [from, to] = [Number(times?.[1]), Number(times?.[2])];
+  // Part of what was chosen must never pass for all of it.
+  if (word === "kept" || (span !== "" && !(from < to))) return LOST;
   const isNow = from <= now + MINUTE;
   const when = times && {
     start: isNow ? EMPTY_DRAFT.start : minuteText(from, zone),
@@ -79,7 +98,7 @@ export function readWanted(text: string, zone: string, now: number): Wanted {
   return { to: "new", nodeId: null, draft: { ...(devices.length > 0 && { devices }), ...when } };
 }
 
-/** The way the address names devices, and when; whoever has too many for an address keeps them in the draft. */
+/** The way the address names devices, and when; of too many, see `writeChoice`. */
 export function writeDevices(devices: readonly DeviceRef[], from?: number, to?: number): string {
   const named = devices.map(({ node_id, uuid }) => `${encode(node_id)}/${encode(uuid)}`).join(",");
   return `gpus.${named}${from === undefined || to === undefined ? "" : `@${from}-${to}`}`;
@@ -115,7 +134,8 @@ function readDevice(text: string): DeviceRef[] {
 
 /** What is sent to the hub to make it, or to see what it would be. */
 export function bookingRequest(draft: Draft, zone: string): Record<string, unknown> {
-  const { kind, devices, count, model, isOneNode, start, end, title, comment, group, weeks } = draft;
+  const { kind, devices, count, model, isOneNode, start, end, title, comment, group, isWeekly, weeks } =
+    draft;
   return {
     ...(kind === "devices" && { devices }),
     ...(kind === "any" && { any: { count, ...(model && { model }), ...(isOneNode && { same_node: true }) } }),
@@ -126,33 +146,25 @@ export function bookingRequest(draft: Draft, zone: string): Record<string, unkno
     title: title.trim(),
     comment: comment.trim(),
     ...(group && { group }),
-    ...(weeks > 1 && { weekly: { times: weeks } }),
+    ...(isWeekly && { weekly: { times: weeksOf(weeks) } }),
   };
 }
 
-const KEY = "gpuherd.draft";
-
-interface Kept {
-  /** Which form it belongs to: what the address said when it was opened. */
-  readonly of: string;
-  readonly draft: Draft;
-}
-
-/** Keep what was typed, so that neither a reload nor a login elsewhere loses it; `null` forgets it. */
-export function keepDraft(of: string, draft: Draft | null): void {
-  try {
-    if (draft) sessionStorage.setItem(KEY, JSON.stringify({ of, draft } satisfies Kept));
-    else sessionStorage.removeItem(KEY);
-  } catch {
-    // Refused in some private windows: the draft then lasts as long as the form.
-  }
-}
-
-export function keptDraft(of: string): Draft | null {
-  try {
-    const kept = JSON.parse(sessionStorage.getItem(KEY) ?? "null") as Kept | null;
-    return kept?.of === of ? { ...EMPTY_DRAFT, ...kept.draft } : null;
-  } catch {
-    return null;
-  }
+/** Only what was changed: a title can be mended while a time cannot be moved any more. */
+export function bookingChanges(
+  first: Draft,
+  draft: Draft,
+  zone: string,
+  revision: number,
+): Record<string, unknown> {
+  const before = bookingRequest(first, zone);
+  const changed = Object.entries(bookingRequest(draft, zone)).filter(
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]),
+  );
+  return {
+    ...Object.fromEntries(changed),
+    ...(draft.group !== first.group && { group: draft.group || null }),
+    zone,
+    revision,
+  };
 }

@@ -49,7 +49,8 @@ const USER_SORTINGS: readonly UserSorting[] = ["user", "devices", "memory", "pro
 /** Pages that only have a name, which may have something for an id. */
 const NAMED_PAGES = ["users", "timeline", "bookings", "setup", "account", "admin"] as const;
 const LONGEST_QUERY = 200;
-const LONGEST_BOOK = 4000;
+/** The longest text for what is being booked: servers in between refuse longer addresses, or cut them. */
+export const LONGEST_BOOK = 4000;
 const LONGEST_REFRESH_SECONDS = 3600;
 
 /** Read a place from the part of an address behind the `?`; whatever makes no sense is as if it were not there. */
@@ -65,7 +66,7 @@ export function parsePlace(search: string): Place {
   return {
     page,
     id: (page === "herd" || page === "users" ? null : given.get(page)) || null,
-    book: given.get("book")?.slice(0, LONGEST_BOOK) ?? null,
+    book: readBook(given.get("book")),
     query: (given.get("q") ?? "").slice(0, LONGEST_QUERY),
     group: GROUPINGS.find((name) => name === given.get("group")) ?? HOME.group,
     sort: SORTINGS.find((name) => name === given.get("sort")) ?? HOME.sort,
@@ -77,6 +78,10 @@ export function parsePlace(search: string): Place {
       given.has("refresh") && refresh >= 1 && refresh <= LONGEST_REFRESH_SECONDS ? refresh : null,
   };
 }
+
+/** Whole or not at all: a part of it would be a booking of other GPUs. */
+const readBook = (text: string | null): string | null =>
+  text !== null && text.length > LONGEST_BOOK ? "kept" : text;
 
 /** Write a place as the part of an address from the `?` on; what is as usual is left out. */
 export function formatPlace(place: Place): string {

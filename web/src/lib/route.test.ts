@@ -33,4 +33,10 @@ describe("a place in the address", () => {
     expect(parsePlace("?refresh=abc").refreshSeconds).toBeNull();
     expect(parsePlace(`?q=${"x".repeat(999)}`).query).toHaveLength(200);
   });
+
+  it("takes what is booked whole or not at all", () => {
+    const whole = `gpus.${"n/GPU-1,".repeat(499)}n/G`;
+    expect(parsePlace(`?book=${whole}`).book).toBe(whole);
+    expect(parsePlace(`?book=${whole},n/GPU-2`).book).toBe("kept");
+  });
 });

@@ -5,12 +5,14 @@ import { Herd } from "./herd";
 import { parseQuery } from "./search";
 import {
   type Bar,
+  type Cell,
   choose,
   chosenDevices,
   daysOf,
   deviceKey,
   hourLines,
   inTheWay,
+  isWithin,
   placeOf,
   rowsOf,
   snap,
@@ -40,6 +42,17 @@ describe("what is seen", () => {
     expect(spring.map(({ from, to }) => (to - from) / HOUR)).toEqual([23]);
   });
 
+  it("goes through days that begin at one as through all others", () => {
+    const CAIRO = "Africa/Cairo";
+    const days = daysOf(spanOf(at("2026-04-24T12:00:00Z"), "week", CAIRO), CAIRO);
+    expect(days.map(({ from, to }) => (to - from) / HOUR)).toEqual([23, 24, 24, 24, 24, 24, 24]);
+    expect(new Set(days.map(({ label }) => label)).size).toBe(7);
+    const [first] = days;
+    if (!first) throw new Error("a week has days");
+    expect(turn(first, "day", CAIRO, 1)).toBe(days[1]?.from);
+    expect(turn(first, "day", CAIRO, -1)).toBe(first.from - 24 * HOUR);
+  });
+
   it("names the hour that comes twice, and leaves out the one that does not come", () => {
     const lines = (iso: string): string[] =>
       hourLines(daysOf(spanOf(at(iso), "day", BERLIN), BERLIN), BERLIN, 50).map(({ label }) => label);
@@ -57,6 +70,10 @@ describe("what is seen", () => {
 
 describe("what is selected", () => {
   const noon = at("2026-11-16T12:00:00Z");
+  const herd = new Herd();
+  herd.apply(change({ nodes: [node(0, { devices: [0, 1, 2, 3, 4].map((i) => gpu(i, i)) })] }));
+  const rows = rowsOf(select(herd, 0, parseQuery(""), null), () => false);
+  const cell = (row: number, moment: number): Cell => ({ key: rows[row]?.key ?? "", at: moment });
 
   it("is as fine as a pointer can aim", () => {
     expect([60, 12, 1.2].map(stepOf)).toEqual([HOUR / 4, HOUR, 6 * HOUR]);
@@ -69,33 +86,30 @@ describe("what is selected", () => {
   });
 
   it("is in whole steps, whichever corner came first, and begins no earlier than now", () => {
-    const chosen = choose(
-      { row: 5, at: noon + 5 * HOUR },
-      { row: 2, at: noon + 2 * HOUR },
-      HOUR,
-      BERLIN,
-      noon,
-    );
+    const chosen = choose(cell(5, noon + 5 * HOUR), cell(2, noon + 2 * HOUR), rows, HOUR, BERLIN, noon);
     expect(chosen).toEqual({ first: 2, last: 5, from: noon + 2 * HOUR, to: noon + 6 * HOUR });
     const now = noon + 100;
-    expect(choose({ row: 0, at: noon - HOUR }, { row: 0, at: noon }, HOUR, BERLIN, now)).toMatchObject({
+    expect(choose(cell(0, noon - HOUR), cell(0, noon), rows, HOUR, BERLIN, now)).toMatchObject({
       from: now,
       to: noon + HOUR,
     });
-    expect(
-      choose({ row: 0, at: noon - 3 * HOUR }, { row: 0, at: noon - 2 * HOUR }, HOUR, BERLIN, now),
-    ).toBeNull();
+    expect(choose(cell(0, noon - 3 * HOUR), cell(0, noon - 2 * HOUR), rows, HOUR, BERLIN, now)).toBeNull();
+  });
+
+  it("stays with its GPUs when lines come and go, and ends with them", () => {
+    const corners = [cell(3, noon), cell(4, noon)] as const;
+    const named = (of: typeof rows): string[] => {
+      const chosen = choose(...corners, of, HOUR, BERLIN, 0);
+      return chosen ? chosenDevices(of, chosen).map(({ device }) => device.facts.uuid) : [];
+    };
+    expect(named(rows)).toEqual(["GPU-2", "GPU-3"]);
+    expect(named(rows.slice(2))).toEqual(["GPU-2", "GPU-3"]);
+    expect(named(rows.filter((_, i) => i !== 3))).toEqual([]);
   });
 
   it("keeps to six-hour marks over a night on which clocks are changed", () => {
     const evening = at("2026-10-24T17:00:00Z");
-    const chosen = choose(
-      { row: 0, at: evening },
-      { row: 0, at: at("2026-10-25T01:00:00Z") },
-      6 * HOUR,
-      BERLIN,
-      0,
-    );
+    const chosen = choose(cell(0, evening), cell(0, at("2026-10-25T01:00:00Z")), rows, 6 * HOUR, BERLIN, 0);
     expect(chosen).toMatchObject({ from: at("2026-10-24T16:00:00Z"), to: at("2026-10-25T05:00:00Z") });
   });
 });
@@ -158,6 +172,14 @@ describe("lines and what is in the way", () => {
     ]);
     expect(inTheWay([two, three], bars, { from: 10, to: 25 }).map(({ id }) => id)).toEqual([3, 2]);
     expect(inTheWay([two], bars, { from: 10, to: 20 })).toEqual([]);
+  });
+
+  it("is known only where all of it was told", () => {
+    const told = { from: 100, to: 200 };
+    expect(isWithin({ from: 100, to: 150 }, told)).toBe(true);
+    expect(isWithin({ from: 150, to: 201 }, told)).toBe(false);
+    expect(isWithin({ from: 99, to: 150 }, told)).toBe(false);
+    expect(isWithin(told, null)).toBe(false);
   });
 
   it("places bars as shares of what is seen", () => {

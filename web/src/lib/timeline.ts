@@ -1,7 +1,7 @@
 /** The booking timeline as numbers: what is seen, where lines stand, what is selected and what is in its way. */
 import type { Selection } from "./filter";
 import type { DeviceEntry, NodeEntry } from "./node";
-import { addDays, DAY, dayName, HOUR, offsetAt, startOfDay, wallOf, zoneShort } from "./zone";
+import { DAY, dayName, HOUR, offsetAt, startOfDay, wallOf, zoneShort } from "./zone";
 
 export const SCALES = ["day", "week", "month"] as const;
 export type Scale = (typeof SCALES)[number];
@@ -16,13 +16,12 @@ const DAYS: Record<Scale, number> = { day: 1, week: 7, month: 30 };
 
 /** What is seen: whole local days from the one that holds `at`. */
 export function spanOf(at: number, scale: Scale, zone: string): Span {
-  const from = startOfDay(at, zone);
-  return { from, to: addDays(from, DAYS[scale], zone) };
+  return { from: startOfDay(at, zone), to: startOfDay(at, zone, DAYS[scale]) };
 }
 
 /** The day at which the next or previous span begins. */
 export function turn(span: Span, scale: Scale, zone: string, pages: 1 | -1): number {
-  return addDays(span.from, pages * DAYS[scale], zone);
+  return startOfDay(span.from, zone, pages * DAYS[scale]);
 }
 
 export interface Line {
@@ -42,7 +41,7 @@ export interface Day extends Span {
 export function daysOf(span: Span, zone: string): readonly Day[] {
   const days: Day[] = [];
   for (let from = span.from; from < span.to;) {
-    const to = addDays(from, 1, zone);
+    const to = startOfDay(from, zone, 1);
     const label = dayName(from, zone);
     days.push({ from, to, label, isWeekend: label.startsWith("S") });
     from = to;
@@ -131,9 +130,9 @@ export function rowsOf(selection: Selection, isFolded: (nodeId: string) => boole
   });
 }
 
-/** A corner of what is being selected. */
+/** A corner of what is being selected. By the line's key: lines come, go and change places while someone chooses. */
 export interface Cell {
-  readonly row: number;
+  readonly key: string;
   readonly at: number;
 }
 
@@ -143,14 +142,23 @@ export interface Chosen extends Span {
   readonly last: number;
 }
 
-/** What lies between two cells, in whole steps and never in the past; `null` if all of it is. */
-export function choose(one: Cell, other: Cell, step: number, zone: string, now: number): Chosen | null {
+/** What lies between two cells, in whole steps and never in the past; `null` if all of it is, or a line is gone. */
+export function choose(
+  one: Cell,
+  other: Cell,
+  rows: readonly Row[],
+  step: number,
+  zone: string,
+  now: number,
+): Chosen | null {
+  const lines = [one, other].map(({ key }) => rows.findIndex((row) => row.key === key));
+  const first = Math.min(...lines);
   const from = Math.max(now, snap(Math.min(one.at, other.at), step, zone));
   const last = snap(Math.max(one.at, other.at), step, zone);
   // On a night on which clocks are changed a step may end elsewhere than a step later.
   const to = snap(last + step + step / 2, step, zone);
-  if (to <= now) return null;
-  return { from, to, first: Math.min(one.row, other.row), last: Math.max(one.row, other.row) };
+  if (to <= now || first < 0) return null;
+  return { from, to, first, last: Math.max(...lines) };
 }
 
 /** The devices of the chosen lines, each once. A node among them stands for its devices only where it is all there is. */
@@ -179,6 +187,10 @@ export function inTheWay(keys: readonly string[], bars: BarsByDevice, { from, to
     for (const bar of bars.get(key) ?? []) if (bar.from < to && bar.to > from) found.set(bar.id, bar);
   return [...found.values()].sort((a, b) => a.from - b.from || a.id - b.id);
 }
+
+/** Whether all of a span is in another. */
+export const isWithin = (span: Span, whole: Span | null): boolean =>
+  whole !== null && span.from >= whole.from && span.to <= whole.to;
 
 /** Where a span stands in what is seen, as shares of it; `null` if it is not in sight. */
 export function placeOf({ from, to }: Span, seen: Span): { left: number; width: number } | null {

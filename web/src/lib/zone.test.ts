@@ -50,6 +50,23 @@ describe("local times", () => {
     );
   });
 
+  it.each([
+    ["Africa/Cairo", "2026-04-23T22:00:00Z", "2026-04-24"],
+    ["Asia/Beirut", "2026-03-28T22:00:00Z", "2026-03-29"],
+    ["America/Santiago", "2026-09-06T04:00:00Z", "2026-09-06"],
+    ["America/Havana", "2026-03-08T05:00:00Z", "2026-03-08"],
+  ])(
+    "begins a day without midnight at its first moment, and the days around it at midnight: %s",
+    (zone, iso, name) => {
+      const first = at(iso);
+      expect(startOfDay(first + 12 * 3600, zone)).toBe(first);
+      expect([dayText(first, zone), minuteText(first, zone).slice(-5)]).toEqual([name, "01:00"]);
+      expect(startOfDay(first, zone, 1) - first).toBe(23 * 3600);
+      expect(startOfDay(first, zone, -1) - first).toBe(-24 * 3600);
+      expect(minuteText(startOfDay(first, zone, 7), zone).slice(-5)).toBe("00:00");
+    },
+  );
+
   it("writes days and minutes as they stand in addresses and fields", () => {
     expect(dayText(at("2026-11-16T23:30:00Z"), BERLIN)).toBe("2026-11-17");
     expect(minuteText(at("2026-11-16T17:05:00Z"), BERLIN)).toBe("2026-11-16 18:05");

@@ -95,8 +95,10 @@ export function addDays(at: number, days: number, zone: string): number {
   return momentOf({ ...wall, day: wall.day + days }, zone);
 }
 
-export function startOfDay(at: number, zone: string): number {
-  return momentOf({ ...wallOf(at, zone), hour: 0, minute: 0 }, zone);
+/** The first moment of the day that holds `at`, or of one so many days later; not always 00:00, which may be left out. */
+export function startOfDay(at: number, zone: string, later = 0): number {
+  const { year, month, day } = wallOf(at, zone);
+  return momentOf({ year, month, day: day + later, hour: 0, minute: 0 }, zone);
 }
 
 const twoDigits = (value: number): string => String(value).padStart(2, "0");
