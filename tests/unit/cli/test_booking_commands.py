@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from gpuherd.bookings.times import read_zone
+from gpuherd.bookings.times import read_start, read_zone
 from gpuherd.cli import _group
 from gpuherd.cli.asking import asked_hub, client, span, table
 from gpuherd.client import Login, LoginFile
@@ -42,6 +43,15 @@ def test_a_wrong_command_line_is_told_before_anyone_is_asked(arguments: tuple[st
     done = CliRunner().invoke(_group, arguments)
     assert done.exit_code == 2
     assert done.output.startswith("Usage: ")
+
+
+def test_times_in_the_help_can_be_read() -> None:
+    said = CliRunner().invoke(_group, ["book", "--help"]).output
+    times = re.findall(r"gpuherd book .*--(?:start|for|until) (\"[^\"]+\"|\S+)", said)
+    times += re.findall(r"--start (\"[^\"]+\"|[a-z]\S+)", said)
+    assert len(times) > 3
+    for text in times:
+        assert read_start(text.strip('"'), now=1_794_820_800, zone=read_zone("UTC")) > 1_794_820_800
 
 
 def test_which_hub_is_asked(home: Path) -> None:
