@@ -366,10 +366,11 @@ def test_approval_is_needed_if_the_owner_or_the_editor_needs_it(engine: Engine, 
 
 
 def test_of_an_owner_who_is_not_known_the_general_limits_hold(engine: Engine) -> None:
-    lab = Lab(engine, BookingSettings(max_days=1, rules=(BookingRule(groups=("vision",), max_days=9),)))
+    settings = BookingSettings(max_days=1, rules=(BookingRule(groups=("vision",), max_days=9),))
+    lab = Lab(engine, settings)
     booking = lab.book(lab.ada, A, end="2d", group="vision")
     assert lab.extend(lab.bob, booking, "1d").id
-    desk = Desk(lab.records, BookingSettings(max_days=1), account_of=lambda _: None)
+    desk = Desk(lab.records, settings, account_of=lambda _: None)
     refused(
         "too_long",
         "end",
