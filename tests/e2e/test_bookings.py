@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from e2e.conftest import Complaints
 from e2e.hub_process import HubProcess
@@ -253,6 +253,80 @@ def test_the_form_outlives_the_session_the_connection_and_a_reload(
     page.unroute("**/api/v1/bookings")
     sheet.get_by_role("button", name="Book", exact=True).click()
     expect(sheet.get_by_role("heading", name="thesis")).to_be_visible(timeout=SOON)
+
+
+def test_a_change_that_was_kept_does_not_undo_someone_elses(
+    page: Page, lab: Lab, complaints: Complaints
+) -> None:
+    complaints.may_be_refused = True
+    noon = _tomorrow()
+    booking = lab.book(page, "wera", ["GPU-b1"], noon, 2.002, "later")
+    lab.log_in(page, "wera")
+    show(page, f"{lab.url}?book=edit.{booking}")
+    sheet = _sheet(page)
+    expect(sheet.get_by_label("Title")).to_have_value("later", timeout=SOON)
+    sheet.get_by_label("Title").fill("mine")
+    told = lab.ask(page, "GET", f"bookings/{booking}")
+    lab.ask(page, "PATCH", f"bookings/{booking}", {"title": "theirs", "revision": told["revision"]})
+    page.reload()
+    expect(sheet.get_by_label("Title")).to_have_value("mine", timeout=SOON)
+    sheet.get_by_role("button", name="Save").click(timeout=SOON)
+    expect(sheet.get_by_role("alert")).to_contain_text("Someone changed this", timeout=SOON)
+    sheet.get_by_role("button", name="Load how it is now").click()
+    expect(sheet.get_by_label("Title")).to_have_value("theirs", timeout=SOON)
+    sheet.get_by_label("Title").fill("ours")
+    sheet.get_by_role("button", name="Save").click()
+    expect(sheet.get_by_role("heading", name="ours")).to_be_visible(timeout=SOON)
+    # A time that nobody touched keeps its seconds.
+    assert lab.ask(page, "GET", f"bookings/{booking}")["ends_at"] == noon + 2 * HOUR + 7
+
+
+def test_a_form_that_is_opened_first_waits_for_the_zone_and_the_node(page: Page, lab: Lab) -> None:
+    noon = _tomorrow()
+    lab.log_in(page, "wera")
+    hub_zone = lab.ask(page, "GET", "session")["zone"]
+    page.add_init_script("localStorage.setItem('gpuherd.zone', 'hub')")
+    held: list[Route] = []
+    page.route("**/api/v1/session", lambda route: held.append(route))
+    page.goto(f"{lab.url}?book=node.{lab.beta.id}@{noon}-{noon + 2 * HOUR}")
+    sheet = _sheet(page)
+    expect(sheet).to_contain_text("Loading", timeout=SOON)
+    expect(sheet.get_by_label("Until")).to_have_count(0)
+    for request in held:
+        request.continue_()
+    page.unroute("**/api/v1/session")
+    start = datetime.fromtimestamp(noon, ZoneInfo(hub_zone)).strftime("%Y-%m-%d %H:%M")
+    expect(sheet.get_by_label("From", exact=True)).to_have_value(start, timeout=SOON)
+    expect(sheet.get_by_role("list", name="These GPUs").get_by_role("listitem")).to_have_count(
+        2, timeout=SOON
+    )
+    expect(sheet.locator("[data-reading]")).to_contain_text(start[-5:], timeout=SOON)
+    # A number of weeks can be typed in one's own time.
+    sheet.get_by_label("Every week").check()
+    weeks = sheet.get_by_label("weeks in all")
+    weeks.fill("")
+    weeks.press_sequentially("3")
+    expect(sheet.locator("[data-reading]")).to_contain_text("3 times", timeout=SOON)
+
+
+def test_what_is_not_loaded_yet_is_not_called_free(page: Page, lab: Lab) -> None:
+    noon = _tomorrow()
+    lab.log_in(page, "wera")
+    _timeline(page, lab, noon)
+    held: list[Route] = []
+    page.route("**/api/v1/timeline?*", lambda route: held.append(route))
+    page.get_by_role("button", name="Later").click()
+    expect(page.locator("[data-loaded=false]").get_by_text("Loading")).to_be_visible(timeout=SOON)
+    _drag(page, ("GPU-a0", 12.1), ("GPU-a0", 15.9))
+    page.mouse.up()
+    expect(page.locator(".chosen")).to_have_count(0)
+    for request in held:
+        request.continue_()
+    page.unroute("**/api/v1/timeline?*")
+    expect(page.locator("[data-loaded=true]")).to_be_visible(timeout=SOON)
+    _drag(page, ("GPU-a0", 12.1), ("GPU-a0", 15.9))
+    expect(page.locator(".chosen")).to_be_visible()
+    page.keyboard.press("Escape")
 
 
 def test_fields_that_cannot_be_taken_say_so_where_they_are(
