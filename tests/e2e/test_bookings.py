@@ -287,7 +287,7 @@ def test_a_form_that_is_opened_first_waits_for_the_zone_and_the_node(page: Page,
     hub_zone = lab.ask(page, "GET", "session")["zone"]
     page.add_init_script("localStorage.setItem('gpuherd.zone', 'hub')")
     held: list[Route] = []
-    page.route("**/api/v1/session", lambda route: held.append(route))
+    page.route("**/api/v1/session", lambda route: held.append(route))  # noqa: PLW0108 - a method of a list is refused
     page.goto(f"{lab.url}?book=node.{lab.beta.id}@{noon}-{noon + 2 * HOUR}")
     sheet = _sheet(page)
     expect(sheet).to_contain_text("Loading", timeout=SOON)
@@ -314,7 +314,7 @@ def test_what_is_not_loaded_yet_is_not_called_free(page: Page, lab: Lab) -> None
     lab.log_in(page, "wera")
     _timeline(page, lab, noon)
     held: list[Route] = []
-    page.route("**/api/v1/timeline?*", lambda route: held.append(route))
+    page.route("**/api/v1/timeline?*", lambda route: held.append(route))  # noqa: PLW0108 - a method of a list is refused
     page.get_by_role("button", name="Later").click()
     expect(page.locator("[data-loaded=false]").get_by_text("Loading")).to_be_visible(timeout=SOON)
     _drag(page, ("GPU-a0", 12.1), ("GPU-a0", 15.9))
