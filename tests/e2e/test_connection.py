@@ -64,7 +64,8 @@ def test_a_sleep_of_the_viewer_is_noticed(page: Page, hub: HubProcess) -> None:
     page.evaluate("() => { const now = Date.now; Date.now = () => now() + 3_600_000; }")
     page.wait_for_function("() => document.querySelector('main').dataset.live === 'false'", timeout=SOON)
     expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=LATER)
-    assert streams == [f"{hub.url}api/v1/stream"]
+    # Parts of the page may still have been on their way.
+    assert [url for url in streams if "/assets/" not in url] == [f"{hub.url}api/v1/stream"]
 
 
 def test_a_page_that_was_opened_while_the_hub_starts_connects(

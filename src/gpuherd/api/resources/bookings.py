@@ -108,7 +108,11 @@ def _making(services: Services) -> list[Any]:
         opt=needs(Access.BOOK),
         summary="Book",
         status_code=201,
-        responses={200: ResponseSpec(list[BookingView], description="A dry run: what would be booked.")},
+        responses={
+            200: ResponseSpec(
+                list[BookingView], description="A dry run: what would be booked.", generate_examples=False
+            )
+        },
     )
     async def create_booking(
         request: AnyRequest, data: JSONBody[BookingRequest]
