@@ -297,10 +297,11 @@ def _check_change_allowed(allowance: Allowance, before: Booking, span: Span, now
     # What was allowed once is not taken back: the horizon binds only a start that is moved.
     horizon = allowance if span.starts_at != before.starts_at else Allowance(max_days=allowance.max_days)
     check_span(horizon, starts_at=span.starts_at, ends_at=span.ends_at, now=now)
-    if allowance.needs_approval and before.starts_at <= now:
+    if allowance.needs_approval and before.state == "active":
+        # To ask again would put what was approved at risk: nobody might answer before it starts.
         raise Untimely(
             "needs_approval",
-            "more than was approved needs an admin; book the time after this booking, or ask one to extend it",
+            "more than was approved needs an admin; book the rest on its own, or ask one to change this booking",
             path="end",
         )
 

@@ -361,8 +361,8 @@ def test_approval_is_needed_if_the_owner_or_the_editor_needs_it(engine: Engine, 
     booking = lab.book(lab.ada, A, start="1h", group="vision")
     people = {"ada": lab.ada, "bob": lab.bob}
     people[asking] = lab.people.change_account(people[asking].id, groups=("vision", "asking"), now=NOW, by=by)
-    assert lab.extend(people["bob"], booking, "1h").state == "pending"
-    assert lab.extend(lab.root, booking, "1h").state == "pending"
+    refused("needs_approval", "end", lambda: lab.extend(people["bob"], booking, "1h"))
+    assert lab.extend(lab.root, booking, "1h").state == "active"
 
 
 def test_of_an_owner_who_is_not_known_the_general_limits_hold(engine: Engine) -> None:
@@ -588,16 +588,16 @@ def test_pending_ones_hold_their_devices_until_they_are_refused(strict: Lab) -> 
     assert strict.book(strict.root, B, start="1h").state == "active"
 
 
-def test_more_than_was_approved_is_pending_again(strict: Lab) -> None:
-    booking = decide(strict, strict.book(strict.ada, A, B, start="1h"), is_approved=True)
+def test_what_was_approved_is_never_put_at_risk_by_asking_for_more(strict: Lab) -> None:
+    asked = strict.book(strict.ada, A, start="1h")
+    more = strict.change(strict.ada, asked, devices=(A, B))
+    assert more.state == "pending"
+    booking = decide(strict, more, is_approved=True)
     assert strict.change(strict.ada, booking, title="x").state == "active"
     assert strict.change(strict.ada, booking, devices=(A,)).state == "active"
-    more = strict.change(strict.ada, booking, devices=(A, C))
-    assert more.state == "pending"
-    assert decide(strict, more, is_approved=True).state == "active"
-    longer = strict.extend(strict.ada, booking, "1h")
-    assert longer.state == "pending"
-    decide(strict, longer, is_approved=True)
+    refused("needs_approval", "end", lambda: strict.change(strict.ada, booking, devices=(A, C)))
+    refused("needs_approval", "end", lambda: strict.extend(strict.ada, booking, "1h"))
+    assert strict.desk.get(booking.id).state == "active"
     strict.now = booking.starts_at + 60
     refused("needs_approval", "end", lambda: strict.extend(strict.ada, booking, "1h"))
     assert strict.extend(strict.root, booking, "1h").state == "active"

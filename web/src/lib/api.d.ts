@@ -1,4 +1,4 @@
-// Generated from OpenAPI 0e217cb165bc15d2f00fec2cb0419e022155090a8489729b68003590c1a7d701 by `npm run generate`; do not edit.
+// Generated from OpenAPI 95c6826e3adf3f3aee788932b82020f36ccdce5338813f28a7a1a46e0127c61f by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
