@@ -24,6 +24,7 @@ def test_a_killed_hub_is_noticed_and_its_return_too(
     page.goto(hub.url)
     expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
     expect(page).to_have_title("1 free · gpuherd")
+    expect(page.locator('[data-device="GPU-0"]')).to_be_visible()  # its part of the page is loaded
 
     hub.signal(signal.SIGKILL)
     expect(page.locator("main")).to_have_attribute("data-live", "false", timeout=SOON)

@@ -44,8 +44,8 @@ def claim_address(address: ListenAddress, key: str = "hub.listen") -> ListenAddr
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
+            # Not to listen: whoever knocks meanwhile must be refused, not let in and forgotten.
             probe.bind((address.host, address.port))
-            probe.listen(1)
         except OSError as error:
             raise Misconfigured(_remedy(address, error, key)) from error
         return ListenAddress(address.host, probe.getsockname()[1])

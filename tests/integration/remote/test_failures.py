@@ -11,6 +11,7 @@ import pytest
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Report
 from support.remote_node import FakeNode, Session
+from support.running import eventually
 
 BRIEF_SECONDS = 0.9
 """A deadline after which a tool that hung is left alone for a second: six of its whole seconds, and one."""
@@ -56,7 +57,7 @@ def test_a_tool_that_hung_is_asked_again(dash_node: FakeNode) -> None:
     dash_node.write("mode", "stubborn\n")
     with Session(dash_node, deadline_seconds=BRIEF_SECONDS) as session:
         assert codes(session.report()) == ["driver_hung"]
-        assert dash_node.alive() == []
+        eventually(dash_node.alive, lambda alive: alive == [])
         dash_node.write("mode", "fine\n")
         report = until(session, lambda report: not report.sample.problems)
         assert [sample.utilization_gpu for sample in report.sample.devices] == [0.0, 0.01]
@@ -84,7 +85,8 @@ def test_a_tool_that_cannot_be_ended(freezer: FakeNode) -> None:
     with Session(freezer, deadline_seconds=BRIEF_SECONDS) as session:
         session.report()
         freezer.write("mode", "frozen\n")
-        until(session, lambda report: codes(report) == ["driver_hung"])
+        # On a busy machine it may hang before it is stuck, and is then ended.
+        until(session, lambda report: codes(report) == ["driver_hung"] and len(freezer.alive()) == 1)
         (stuck,) = freezer.alive()
         asked = len(freezer.calls())
         end = time.monotonic() + 2.5  # longer than a tool that hung is left alone
@@ -104,7 +106,7 @@ def test_a_tool_that_cannot_be_ended(freezer: FakeNode) -> None:
 
 def test_a_lost_gpu_does_not_hide_the_others(node: FakeNode) -> None:
     node.gpus(3)
-    with Session(node, deadline_seconds=1) as session:
+    with Session(node, deadline_seconds=10) as session:
         session.report()
         node.write("lost", "GPU-1-aaaa\n")
         report = until(session, lambda report: bool(report.sample.problems))
