@@ -277,8 +277,6 @@ class BookingChanges:
             if takes_time and not allowance.is_exempt:
                 _check_not_quiet(devices, before, span, herd)
             _check_change_allowed(allowance, before, span, now)
-            if allowance.needs_approval:
-                given["state"] = "pending"
             limits = limits_of(allowance)
         with self.telling_conflicts(devices, [span], herd, but=before.id):
             return self._records.change(
