@@ -15,6 +15,7 @@ from gpuherd.api.settings import HubSettings
 from gpuherd.auth.settings import LoginSettings
 from gpuherd.bookings.settings import BookingSettings
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings, PrivacySettings
+from gpuherd.history.settings import HistorySettings, UsageSettings
 from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import FolderSettings
 from gpuherd.wiring.complaints import complaint
@@ -31,6 +32,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     login: LoginSettings = LoginSettings()
     privacy: PrivacySettings = PrivacySettings()
     bookings: BookingSettings = BookingSettings()
+    history: HistorySettings = HistorySettings()
+    usage: UsageSettings = UsageSettings()
     agent: AgentSettings = AgentSettings()
     availability: AvailabilitySettings = AvailabilitySettings()
     display: DisplaySettings = DisplaySettings()
@@ -111,6 +114,7 @@ def read_config(
     with source.locating():
         config.hub.check()
         config.bookings.check()
+        config.history.check()
     for number, group in enumerate(config.nodes):
         with source.locating(f"nodes[{number}]"):
             group.check()

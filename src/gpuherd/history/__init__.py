@@ -1,0 +1,1 @@
+"""What was: samples and usage, kept on disk and asked for by range."""

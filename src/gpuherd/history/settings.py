@@ -1,0 +1,198 @@
+"""What is remembered, where, and for how long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+
+from gpuherd.model.errors import Misconfigured
+
+__all__ = [
+    "EmbeddedSettings",
+    "HistorySettings",
+    "PrometheusSettings",
+    "StoreSettings",
+    "UsageSettings",
+    "VictoriaMetricsSettings",
+]
+
+Days = Annotated[float, Meta(gt=0, le=36_500)]
+Url = Annotated[str, Meta(min_length=8, max_length=2000)]
+
+
+class EmbeddedSettings(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="embedded", tag_field="in"
+):
+    """Samples in files of the hub's own, which DuckDB, pandas and polars can read."""
+
+
+class VictoriaMetricsSettings(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="victoriametrics", tag_field="in"
+):
+    """Samples in a VictoriaMetrics, single or cluster."""
+
+    url: Annotated[Url, Meta(description="Where it is, such as http://127.0.0.1:8428.")]
+    read_url: Annotated[
+        Url | None,
+        Meta(description="Where to ask, if elsewhere: of a cluster, the address of vmselect with its path."),
+    ] = None
+    user: Annotated[str | None, Meta(description="Name for HTTP basic authentication.")] = None
+    password_file: Annotated[Path | None, Meta(description="File with the password.")] = None
+    token_file: Annotated[Path | None, Meta(description="File with a bearer token.")] = None
+    timeout_seconds: Annotated[
+        float, Meta(gt=0, le=600, description="How long to wait for an answer before trying again.")
+    ] = 10.0
+    resend_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="What it has confirmed is kept this much longer and sent again after it was away: it loses "
+            "the last seconds when it is killed.",
+        ),
+    ] = 60.0
+
+
+class PrometheusSettings(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="prometheus", tag_field="in"
+):
+    """Samples in anything that takes Prometheus remote write."""
+
+    write_url: Annotated[
+        Url, Meta(description="Remote-write address, such as http://127.0.0.1:9090/api/v1/write.")
+    ]
+    read_url: Annotated[
+        Url | None,
+        Meta(
+            description="Where to ask in PromQL, such as http://127.0.0.1:9090; none: charts are not to be had."
+        ),
+    ] = None
+    user: Annotated[str | None, Meta(description="Name for HTTP basic authentication.")] = None
+    password_file: Annotated[Path | None, Meta(description="File with the password.")] = None
+    token_file: Annotated[Path | None, Meta(description="File with a bearer token.")] = None
+    timeout_seconds: Annotated[
+        float, Meta(gt=0, le=600, description="How long to wait for an answer before trying again.")
+    ] = 10.0
+    resend_seconds: Annotated[
+        float,
+        Meta(
+            ge=0, le=86_400, description="What it has confirmed is kept this much longer, to be sent again."
+        ),
+    ] = 60.0
+
+
+StoreSettings = EmbeddedSettings | VictoriaMetricsSettings | PrometheusSettings
+
+
+class HistorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[history]`` table of gpuherd.toml."""
+
+    enabled: Annotated[bool, Meta(description="Whether anything is remembered beyond the last minutes.")] = (
+        True
+    )
+    folder: Annotated[
+        Path | None, Meta(description="Folder for it; by default `history` in hub.state_dir.")
+    ] = None
+    store: Annotated[
+        StoreSettings,
+        Meta(
+            description="Where samples are kept; the key `in` names it. Usage is always kept in the folder."
+        ),
+    ] = EmbeddedSettings()
+    raw_days: Annotated[Days, Meta(description="How long every sample is kept, in days.")] = 7.0
+    minute_days: Annotated[
+        Days, Meta(description="How long least, mean and greatest of each minute are kept, in days.")
+    ] = 90.0
+    quarter_hour_days: Annotated[
+        Days, Meta(description="How long those of each quarter of an hour are kept, in days.")
+    ] = 730.0
+    usage_days: Annotated[Days, Meta(description="How long it is kept who used what, in days.")] = 1825.0
+    pseudonymise_after_days: Annotated[
+        Days, Meta(description="After this many days, names in usage become pseudonyms for good.")
+    ] = 180.0
+    command_line_days: Annotated[Days, Meta(description="How long command lines are kept, in days.")] = 7.0
+    max_bytes: Annotated[
+        int | None,
+        Meta(
+            ge=2**24,
+            description="Bound on all samples together; the oldest of the finest go first. None: only time decides.",
+        ),
+    ] = None
+    min_free_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=2**50,
+            description="With less free disk than this, nothing more is remembered until there is room again.",
+        ),
+    ] = 512 * 2**20
+    memory_bytes: Annotated[
+        int,
+        Meta(
+            ge=2**23, le=2**40, description="Samples held in memory before they are written to their files."
+        ),
+    ] = 64 * 2**20
+    query_memory_bytes: Annotated[
+        int, Meta(ge=2**26, le=2**42, description="Memory that questions about the past may use together.")
+    ] = 512 * 2**20
+
+    def check(self) -> None:
+        """Raise ``Misconfigured`` for settings that contradict each other."""
+        if not self.raw_days <= self.minute_days <= self.quarter_hour_days:
+            raise Misconfigured(
+                "history.raw_days, minute_days and quarter_hour_days must not fall in this order: what is coarser "
+                "is kept at least as long"
+            )
+        if self.pseudonymise_after_days < self.command_line_days:
+            raise Misconfigured(
+                "history.command_line_days must not be more than history.pseudonymise_after_days: a command line "
+                "tells who it was"
+            )
+        store = self.store
+        if not isinstance(store, EmbeddedSettings):
+            addresses = (
+                {"url": store.url, "read_url": store.read_url}
+                if isinstance(store, VictoriaMetricsSettings)
+                else {"write_url": store.write_url, "read_url": store.read_url}
+            )
+            for key, url in addresses.items():
+                _check_url(url, f"history.store.{key}")
+            if store.token_file is not None and store.password_file is not None:
+                raise Misconfigured("history.store: give either token_file or password_file, not both")
+            if (store.user is None) != (store.password_file is None):
+                raise Misconfigured("history.store: user and password_file go together")
+
+
+def _check_url(url: str | None, key: str) -> None:
+    if url is None:
+        return
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Misconfigured(f"{key}: is no http or https address; write for example http://127.0.0.1:8428")
+    if parts.username is not None or parts.password is not None:
+        raise Misconfigured(f"{key}: holds a password; name a file with it in password_file instead")
+
+
+class UsageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[usage]`` table of gpuherd.toml: how use is counted and what it costs."""
+
+    session_gap_seconds: Annotated[
+        float,
+        Meta(
+            gt=0, le=86_400, description="Someone who is back on a device within this time has not been away."
+        ),
+    ] = 300.0
+    currency: Annotated[str, Meta(max_length=8, description="What costs are given in, such as EUR.")] = "EUR"
+    cost_per_gpu_hour: Annotated[
+        float | None, Meta(ge=0, le=1e6, description="Price of holding one GPU for an hour; none: not told.")
+    ] = None
+    cost_per_gpu_hour_by_type: Annotated[
+        dict[str, Annotated[float, Meta(ge=0, le=1e6)]],
+        Meta(description="Other prices for some types, by short name such as `H100 80GB`."),
+    ] = {}
+    cost_per_kwh: Annotated[
+        float | None, Meta(ge=0, le=1e6, description="Price of a kilowatt-hour; none: not told.")
+    ] = None

@@ -1,0 +1,325 @@
+"""What was: series of numbers over time, who used what, and reports about it, as they are told to people."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from msgspec import Meta, Struct
+
+__all__ = [
+    "DISTRIBUTION_EDGES",
+    "MONTH_PATTERN",
+    "USAGE_KEYS",
+    "BookingUsage",
+    "Distribution",
+    "HerdSeries",
+    "HourMap",
+    "MetricSeries",
+    "MissingPart",
+    "MonthlyReport",
+    "Resolution",
+    "SeriesView",
+    "SessionView",
+    "SessionsView",
+    "StateSpan",
+    "SubjectSeries",
+    "Trend",
+    "TrendRow",
+    "TrendsView",
+    "UsageFigures",
+    "UsageKey",
+    "UsageOverTime",
+    "UsageReport",
+    "UsageRow",
+    "UsageStep",
+    "UserSeries",
+]
+
+Numbers = list[float | None]
+"""Null is unknown: a gap, never nothing."""
+Resolution = Literal["raw", "minute", "quarter_hour"]
+"""What an answer was made from: every sample, or least, mean and greatest of each minute or quarter of an hour."""
+MONTH_PATTERN = r"^\d{4}-(0[1-9]|1[0-2])$"
+DISTRIBUTION_EDGES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Bounds of the classes of utilisation; each class has its lower bound, and the last one also its upper."""
+
+
+class MissingPart(Struct, frozen=True, kw_only=True):
+    """A stretch of time of which something is missing that had been kept, or is not kept any more."""
+
+    start: float
+    end: float
+    reason: Annotated[str, Meta(description="Such as: a file cannot be read; no longer kept.")]
+
+
+class MetricSeries(Struct, frozen=True, kw_only=True):
+    """One number over time; each list is as long as the answer's ``times``.
+
+    ``low`` and ``high`` are those of the samples behind each point. Of single samples they are the same as ``mean``.
+    """
+
+    mean: Numbers
+    low: Numbers
+    high: Numbers
+
+
+class StateSpan(Struct, frozen=True, kw_only=True):
+    """A device's state for a while; where rollups are told, the one it was in for most of each step."""
+
+    start: float
+    end: float
+    state: str
+
+
+class SubjectSeries(Struct, frozen=True, kw_only=True):
+    """One device or host over time."""
+
+    node_id: str
+    uuid: Annotated[str | None, Meta(description="Of a device; null for the host itself.")] = None
+    metrics: Annotated[
+        dict[str, MetricSeries], Meta(description="By the name of the sample's field, such as power_watts.")
+    ] = {}
+    states: Annotated[tuple[StateSpan, ...], Meta(description="Of a device; gaps have no span.")] = ()
+
+
+class SeriesView(Struct, frozen=True, kw_only=True):
+    """Numbers over a range of time, on a grid of equal steps, oldest first."""
+
+    start: float
+    end: float
+    step_seconds: Annotated[
+        float, Meta(description="Distance of two points; each stands for its whole step.")
+    ]
+    resolution: Annotated[Resolution, Meta(description="The coarsest of what the points were made from.")]
+    times: Annotated[
+        list[float], Meta(description="Start of each step, UTC epoch seconds by the hub's clock.")
+    ]
+    subjects: tuple[SubjectSeries, ...]
+    missing: tuple[MissingPart, ...] = ()
+
+
+class HerdSeries(Struct, frozen=True, kw_only=True):
+    """The whole herd over time, or the devices of one type."""
+
+    start: float
+    end: float
+    step_seconds: float
+    resolution: Resolution
+    times: list[float]
+    types: Annotated[tuple[str, ...], Meta(description="Short names of the types there were in this range.")]
+    devices: Annotated[
+        dict[str, Numbers], Meta(description="How many devices were in each state, on the mean of each step.")
+    ]
+    utilization_gpu: Annotated[Numbers, Meta(description="Mean of all devices that told one.")]
+    memory_ratio: Annotated[Numbers, Meta(description="Used share of all memory.")]
+    power_watts: Annotated[Numbers, Meta(description="Sum of all devices that told one.")]
+    missing: tuple[MissingPart, ...] = ()
+
+
+class UserSeries(Struct, frozen=True, kw_only=True):
+    """What one user held and worked over time."""
+
+    user: str
+    start: float
+    end: float
+    step_seconds: float
+    times: list[float]
+    held_gpus: Annotated[Numbers, Meta(description="Mean number of GPUs held; shared ones count by share.")]
+    busy_gpus: Annotated[Numbers, Meta(description="Of these, at work.")]
+    power_watts: Numbers
+    memory_bytes: Annotated[Numbers, Meta(description="Mean device memory held.")]
+
+
+UsageKey = Literal["user", "group", "node", "type", "job", "device"]
+USAGE_KEYS: tuple[UsageKey, ...] = get_args(UsageKey)
+UsageStep = Literal["hour", "day", "week", "month"]
+
+
+class UsageFigures(Struct, frozen=True, kw_only=True):
+    """Use in numbers. A GPU that several share is split between them by the memory they hold.
+
+    ``busy + idle + unknown = gpu_hours``: nothing that was held is left out.
+    """
+
+    gpu_hours: Annotated[
+        float, Meta(description="GPUs held × hours; slices count as their share of the GPU.")
+    ]
+    busy_hours: Annotated[
+        float, Meta(description="Of these, at work: at or above availability.busy_utilization.")
+    ]
+    idle_hours: Annotated[float, Meta(description="Of these, held without work: the waste.")]
+    unknown_hours: Annotated[float, Meta(description="Of these, with unknown utilisation.")]
+    efficiency: Annotated[
+        float | None,
+        Meta(description="Busy share of the hours with known utilisation; null if there are none."),
+    ]
+    mean_utilization: Annotated[
+        float | None, Meta(description="Mean utilisation while held; null if unknown.")
+    ]
+    memory_gib_hours: float
+    energy_kwh: Annotated[float | None, Meta(description="Null if no device told its power.")]
+    cost: Annotated[float | None, Meta(description="By the prices in [usage]; null without any.")] = None
+
+
+class BookingUsage(Struct, frozen=True, kw_only=True):
+    """Booked against used, in device-hours of bookings that lie in the range and in the past."""
+
+    booked_hours: float
+    used_hours: Annotated[float, Meta(description="Of these, with the holder on the device.")]
+    others_hours: Annotated[float, Meta(description="Of these, with only others on it.")]
+    unused_hours: Annotated[float, Meta(description="Of these, with nobody on it.")]
+
+
+class UsageRow(Struct, frozen=True, kw_only=True):
+    """The use of one user, group, node, type, job or device."""
+
+    key: Annotated[
+        str | None, Meta(description="Name or id; null is unknown: an owner that could not be told.")
+    ]
+    label: Annotated[str, Meta(description="What people read.")]
+    figures: UsageFigures
+    users: int
+    devices: int
+    sessions: int
+    bookings: Annotated[BookingUsage | None, Meta(description="By user, group, node, type and device.")] = (
+        None
+    )
+
+
+class UsageReport(Struct, frozen=True, kw_only=True):
+    """Who or what used how much of the herd in a range, most first."""
+
+    start: Annotated[
+        float, Meta(description="The range as it was counted: in steps of 15 minutes, older in hours.")
+    ]
+    end: float
+    by: UsageKey
+    rows: tuple[UsageRow, ...]
+    omitted_rows: Annotated[int, Meta(description="Rows beyond the limit; the totals count them.")] = 0
+    totals: UsageFigures
+    bookings: BookingUsage | None = None
+    capacity_hours: Annotated[
+        float | None, Meta(description="GPU-hours that the herd could have given: seen and without fault.")
+    ] = None
+    free_hours: Annotated[float | None, Meta(description="Of these, nobody used.")] = None
+    currency: str | None = None
+    missing: tuple[MissingPart, ...] = ()
+
+
+class UsageOverTime(Struct, frozen=True, kw_only=True):
+    """The largest users, groups, nodes, types or jobs, step by step; all others together come last."""
+
+    start: float
+    end: float
+    by: UsageKey
+    step: UsageStep
+    times: Annotated[
+        list[float], Meta(description="Start of each step in the report's zone, UTC epoch seconds.")
+    ]
+    keys: Annotated[list[str | None], Meta(description="Null is unknown.")]
+    labels: list[str]
+    gpu_hours: Annotated[list[list[float]], Meta(description="Of each key, one number a step.")]
+    busy_hours: list[list[float]]
+    others_gpu_hours: list[float]
+    others_busy_hours: list[float]
+    missing: tuple[MissingPart, ...] = ()
+
+
+Trend = Literal["up", "down", "level"]
+
+
+class TrendRow(Struct, frozen=True, kw_only=True):
+    """How much one user holds now and held lately: whom to ask."""
+
+    user: Annotated[str | None, Meta(description="Null is unknown.")]
+    label: str
+    reserved_gpus: Annotated[float, Meta(description="GPUs booked right now.")]
+    used_gpus: Annotated[
+        float, Meta(description="GPUs held right now; shared ones count by the share of memory.")
+    ]
+    idle_gpus: Annotated[float, Meta(description="Of these, held without work.")]
+    mean_2h: Annotated[
+        float, Meta(description="Moving average of used GPUs, with a time constant of 2 hours.")
+    ]
+    mean_24h: float
+    mean_1w: float
+    trend: Annotated[Trend, Meta(description="Whether it grows: the average of 2 hours against that of 24.")]
+
+
+class TrendsView(Struct, frozen=True, kw_only=True):
+    """Whom to ask for a GPU: those who hold most come first."""
+
+    time: float
+    rows: tuple[TrendRow, ...]
+    free: Annotated[TrendRow, Meta(description="The GPUs that nobody uses, told in the same way.")]
+
+
+class HourMap(Struct, frozen=True, kw_only=True):
+    """When the herd is busy: seven days by 24 hours, Monday first, in one time zone."""
+
+    start: float
+    end: float
+    zone: str
+    busy: Annotated[list[Numbers], Meta(description="Share of the devices at work, 7 lists of 24.")]
+    held: Annotated[list[Numbers], Meta(description="Share of the devices held without work.")]
+    free: Annotated[list[Numbers], Meta(description="Share of the devices free.")]
+    hours: Annotated[list[list[float]], Meta(description="Device-hours behind each share.")]
+    missing: tuple[MissingPart, ...] = ()
+
+
+class Distribution(Struct, frozen=True, kw_only=True):
+    """How well the devices that were in use worked: device-hours by utilisation."""
+
+    start: float
+    end: float
+    edges: Annotated[list[float], Meta(description="Bounds of the classes, one more than there are classes.")]
+    hours: Annotated[list[float], Meta(description="Device-hours in each class, of devices in use.")]
+    by_type: dict[str, list[float]]
+    missing: tuple[MissingPart, ...] = ()
+
+
+class SessionView(Struct, frozen=True, kw_only=True):
+    """Someone's stay on one device."""
+
+    id: str
+    node_id: str
+    uuid: str
+    node: Annotated[str, Meta(description="What people call the node.")]
+    type: Annotated[str, Meta(description="Short name of the device's type.")]
+    user: Annotated[str | None, Meta(description="Null is unknown.")]
+    container: str | None = None
+    job: str | None = None
+    command: Annotated[
+        str | None,
+        Meta(description="For the user itself and admins, as long as it is kept; else the program."),
+    ] = None
+    started_at: float
+    ended_at: Annotated[float | None, Meta(description="Null: goes on.")]
+    last_seen_at: float
+    figures: UsageFigures
+
+
+class SessionsView(Struct, frozen=True, kw_only=True):
+    """Stays on devices in a range, latest first."""
+
+    start: float
+    end: float
+    sessions: tuple[SessionView, ...]
+    is_complete: Annotated[bool, Meta(description="False: there are more than the limit.")]
+    missing: tuple[MissingPart, ...] = ()
+
+
+class MonthlyReport(Struct, frozen=True, kw_only=True):
+    """A month in the report's zone, and the month before it to compare with."""
+
+    month: Annotated[str, Meta(pattern=MONTH_PATTERN)]
+    zone: str
+    is_complete: Annotated[bool, Meta(description="False: the month is not over.")]
+    by_user: UsageReport
+    by_group: UsageReport
+    by_type: UsageReport
+    by_node: UsageReport
+    previous: UsageFigures | None
+    hours: HourMap
+    distribution: Distribution
+    by_day: UsageOverTime
