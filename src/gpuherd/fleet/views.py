@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from gpuherd.model.bookings import BookingUse, EpochSeconds
-from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.devices import DEVICE_STATES, DeviceFacts, DeviceSample, DeviceState
 from gpuherd.model.hosts import HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessUse, UseKind
 from gpuherd.model.reports import Problem
@@ -34,17 +34,6 @@ __all__ = [
     "UserView",
 ]
 
-DeviceState = Literal["free", "busy", "held", "booked", "fault", "stale", "offline", "unknown"]
-DEVICE_STATES: tuple[DeviceState, ...] = (
-    "free",
-    "busy",
-    "held",
-    "booked",
-    "fault",
-    "stale",
-    "offline",
-    "unknown",
-)
 NodeState = Literal["live", "stale", "offline", "never"]
 NODE_STATES: tuple[NodeState, ...] = ("live", "stale", "offline", "never")
 

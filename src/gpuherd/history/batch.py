@@ -86,7 +86,7 @@ class Samples:
     values: Floats
     """Rows × DEVICE_METRICS or HOST_METRICS; NaN is unknown."""
     state: NDArray[np.uint8]
-    """Position in fleet's DEVICE_STATES, or NOT_JUDGED; of hosts always the latter."""
+    """Position in DEVICE_STATES, or NOT_JUDGED; of hosts always the latter."""
     memory_total: Floats
     """Of each key, the memory of the device in bytes; NaN if unknown or it says nothing about use."""
 

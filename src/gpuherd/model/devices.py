@@ -10,10 +10,30 @@ from msgspec import Meta, Struct
 from gpuherd.model.text import Identifier, Label
 from gpuherd.model.units import Bytes, BytesPerSecond, Celsius, Count, Hertz, Joules, Level, Ratio, Watts
 
-__all__ = ["DeviceFacts", "DeviceKind", "DeviceSample", "MemoryBasis", "ThrottleReason"]
+__all__ = [
+    "DEVICE_STATES",
+    "DeviceFacts",
+    "DeviceKind",
+    "DeviceSample",
+    "DeviceState",
+    "MemoryBasis",
+    "ThrottleReason",
+]
 
 DeviceKind = Literal["gpu", "slice"]
 MemoryBasis = Literal["framebuffer", "framebuffer_with_reserved", "host"]
+DeviceState = Literal["free", "busy", "held", "booked", "fault", "stale", "offline", "unknown"]
+DEVICE_STATES: tuple[DeviceState, ...] = (
+    "free",
+    "busy",
+    "held",
+    "booked",
+    "fault",
+    "stale",
+    "offline",
+    "unknown",
+)
+"""In the order of their codes, which are kept on disk: new ones come last."""
 
 
 class ThrottleReason(IntFlag):
