@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 Days = Annotated[float, Meta(gt=0, le=36_500)]
+Price = Annotated[float, Meta(ge=0, le=1e6)]
 Url = Annotated[str, Meta(min_length=8, max_length=2000)]
 
 
@@ -115,9 +116,8 @@ class HistorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = 180.0
     command_line_days: Annotated[Days, Meta(description="How long command lines are kept, in days.")] = 7.0
     max_bytes: Annotated[
-        int | None,
+        Annotated[int, Meta(ge=2**24)] | None,
         Meta(
-            ge=2**24,
             description="Bound on all samples together; the oldest of the finest go first. None: only time decides.",
         ),
     ] = None
@@ -187,12 +187,12 @@ class UsageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 300.0
     currency: Annotated[str, Meta(max_length=8, description="What costs are given in, such as EUR.")] = "EUR"
     cost_per_gpu_hour: Annotated[
-        float | None, Meta(ge=0, le=1e6, description="Price of holding one GPU for an hour; none: not told.")
+        Price | None, Meta(description="Price of holding one GPU for an hour; none: not told.")
     ] = None
     cost_per_gpu_hour_by_type: Annotated[
-        dict[str, Annotated[float, Meta(ge=0, le=1e6)]],
+        dict[str, Price],
         Meta(description="Other prices for some types, by short name such as `H100 80GB`."),
     ] = {}
-    cost_per_kwh: Annotated[
-        float | None, Meta(ge=0, le=1e6, description="Price of a kilowatt-hour; none: not told.")
-    ] = None
+    cost_per_kwh: Annotated[Price | None, Meta(description="Price of a kilowatt-hour; none: not told.")] = (
+        None
+    )

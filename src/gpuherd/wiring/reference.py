@@ -37,6 +37,9 @@ def _shown(field: FieldInfo) -> str:
         return "–"
     if isinstance(default, tuple):
         default = list(default)
+    if isinstance(default, Struct):
+        config = default.__struct_config__
+        return f'`{{ {config.tag_field} = "{config.tag}" }}`'
     return f"`{json.dumps(str(default) if isinstance(default, Path) else default)}`"
 
 
@@ -59,16 +62,34 @@ def config_reference() -> str:
                 )
                 for name, kind in _optional_tables(hint).items()
             ]
+            parts += _choices(hint)
     return "\n\n".join(parts) + "\n"
 
 
 def _nodes() -> list[str]:
     parts = [_section("## [[nodes]]", NodesSettings)]
     for key, kinds in (("reach", get_args(ReachSettings)), ("find", get_args(FindSettings))):
-        for kind in kinds:
-            config = kind.__struct_config__
-            parts.append(_section(f'### {key} = {{ {config.tag_field} = "{config.tag}", … }}', kind))
+        parts += [_choice(key, kind) for kind in kinds]
     return parts
+
+
+def _choices(settings: type[Struct]) -> list[str]:
+    """Describe what may be chosen where a key takes one of several tables."""
+    return [
+        _choice(name, kind)
+        for name, hint in get_type_hints(settings).items()
+        if len(get_args(hint)) > 2 and all(_is_table(kind) for kind in get_args(hint))
+        for kind in get_args(hint)
+    ]
+
+
+def _choice(key: str, kind: type[Struct]) -> str:
+    config = kind.__struct_config__
+    return _section(f'### {key} = {{ {config.tag_field} = "{config.tag}", … }}', kind)
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def _optional_tables(settings: type[Struct]) -> dict[str, type[Struct]]:
@@ -77,7 +98,7 @@ def _optional_tables(settings: type[Struct]) -> dict[str, type[Struct]]:
         name: kind
         for name, hint in get_type_hints(settings).items()
         for kind in get_args(hint)
-        if len(get_args(hint)) == 2 and isinstance(kind, type) and issubclass(kind, Struct)
+        if len(get_args(hint)) == 2 and _is_table(kind)
     }
 
 
@@ -85,8 +106,11 @@ def _section(heading: str, settings: type[Struct]) -> str:
     hints = get_type_hints(settings, include_extras=True)
     summary = _TABLE.sub("", (settings.__doc__ or "").splitlines()[0])
     lines = [heading, "", *([summary[0].upper() + summary[1:], ""] if summary else [])]
+    fields = msgspec.structs.fields(settings)
+    if not fields:
+        return "\n".join([*lines, "No further keys."])
     lines += ["| key | default | meaning |", "|---|---|---|"]
-    for field in msgspec.structs.fields(settings):
+    for field in fields:
         if field.name in _optional_tables(settings):
             continue
         meaning = _description(hints[field.name]).replace("|", "\\|")
