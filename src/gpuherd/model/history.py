@@ -19,8 +19,6 @@ __all__ = [
     "MonthlyReport",
     "Resolution",
     "SeriesView",
-    "SessionView",
-    "SessionsView",
     "StateSpan",
     "SubjectSeries",
     "Trend",
@@ -31,6 +29,8 @@ __all__ = [
     "UsageOverTime",
     "UsageReport",
     "UsageRow",
+    "UsageSession",
+    "UsageSessions",
     "UsageStep",
     "UserSeries",
 ]
@@ -278,7 +278,7 @@ class Distribution(Struct, frozen=True, kw_only=True):
     missing: tuple[MissingPart, ...] = ()
 
 
-class SessionView(Struct, frozen=True, kw_only=True):
+class UsageSession(Struct, frozen=True, kw_only=True):
     """Someone's stay on one device."""
 
     id: str
@@ -299,12 +299,12 @@ class SessionView(Struct, frozen=True, kw_only=True):
     figures: UsageFigures
 
 
-class SessionsView(Struct, frozen=True, kw_only=True):
+class UsageSessions(Struct, frozen=True, kw_only=True):
     """Stays on devices in a range, latest first."""
 
     start: float
     end: float
-    sessions: tuple[SessionView, ...]
+    sessions: tuple[UsageSession, ...]
     is_complete: Annotated[bool, Meta(description="False: there are more than the limit.")]
     missing: tuple[MissingPart, ...] = ()
 
