@@ -9,6 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from gpuherd.fleet.idle import note_work
 from gpuherd.fleet.rows import DEVICE_COLUMN, Array, DeviceRows, NodeRows
 from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.fleet.views import DEVICE_STATES, NODE_STATES
@@ -90,7 +91,12 @@ def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: Avai
     decided = np.where(rows.is_partial, utilization_known & share_known, utilization_known | share_known)
     can_tell = decided & ~rows.is_blind
 
-    rows.active_at[fresh & works] = now
+    at_work = fresh & works
+    # One moment of work in a long idle stretch makes the device busy for that moment, and no longer.
+    is_more_than_a_blip = (
+        note_work(rows, at_work, now, settings.idle_window_seconds) > settings.idle_work_share
+    )
+    rows.active_at[at_work & is_more_than_a_blip] = now
     begins = fresh & taken & np.isinf(rows.taken_at)
     rows.taken_at[begins] = now
     rows.taken_at[fresh & ~taken] = -np.inf

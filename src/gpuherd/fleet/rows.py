@@ -14,6 +14,7 @@ from gpuherd.model.columns import COLUMNS
 __all__ = [
     "DEVICE_COLUMN",
     "HOST_COLUMN",
+    "WORK_BUCKETS",
     "Array",
     "Bools",
     "Codes",
@@ -31,6 +32,8 @@ Array = NDArray[Any]
 
 DEVICE_COLUMN = {column.name: position for position, column in enumerate(COLUMNS["devices"])}
 HOST_COLUMN = {column.name: position for position, column in enumerate(COLUMNS["host"])}
+WORK_BUCKETS = 20
+"""Into which the window is cut that tells idle from busy."""
 UNKNOWN = DEVICE_STATES.index("unknown")
 NEVER = NODE_STATES.index("never")
 
@@ -148,13 +151,18 @@ class DeviceRows(_Rows):
     """The last state that came from fresh data, and since when: a short silence does not restart the clock."""
     known_since: Floats
     active_at: Floats
-    """When work was last seen."""
+    """When work was last seen that was more than a blip."""
+    work: NDArray[np.float32]
+    """Seconds at work in each bucket of the rolling window."""
     taken_at: Floats
     """Since when memory or a process has been seen on it without a break."""
 
     def __init__(self, capacity: int = 512) -> None:
         super().__init__(capacity)
+        self.judged_at: float | None = None
+        """When work was last counted."""
         self._column("values", "<f8", np.nan, len(COLUMNS["devices"]))
+        self._column("work", np.float32, 0.0, WORK_BUCKETS)
         self._view_values()
         for name in ("node", "parent", "model"):
             self._column(name, np.int32, -1)

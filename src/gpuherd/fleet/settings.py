@@ -25,8 +25,13 @@ class AvailabilitySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Ratio, Meta(description="A device with more than this share of its memory in use is taken.")
     ] = 0.02
     idle_window_seconds: Annotated[
-        PositiveSeconds, Meta(description="A taken device without work for this long is held idle.")
+        PositiveSeconds,
+        Meta(description="A taken device that has hardly worked in this rolling window is held idle."),
     ] = 600.0
+    idle_work_share: Annotated[
+        Ratio,
+        Meta(description="Up to this share of the window at work is a blip and leaves a device idle."),
+    ] = 0.02
     stale_after_intervals: Annotated[
         float, Meta(gt=1, le=1000, description="A node that misses this many reports is stale.")
     ] = 3.0

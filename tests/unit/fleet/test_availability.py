@@ -268,3 +268,66 @@ def test_a_node_that_reports_rarely_is_not_offline_between_its_reports(
     clock.advance(900)
     fleet.tick()
     assert availability(fleet).state == "offline"
+
+
+def test_a_blip_makes_it_busy_for_that_moment_and_does_not_restart_the_window(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(HOLDING)
+    fleet.tick()
+    taken = clock.wall()
+    seen = []
+    for second in range(1, 1201):
+        clock.advance(1)
+        node.sample(WORKING if second % 200 == 0 else HOLDING)  # one second in 200 is half a per cent
+        fleet.tick()
+        seen.append(availability(fleet).state)
+    assert seen[598:600] == ["busy", "busy"]  # the window was not over before, and then came a blip
+    assert [second for second, state in enumerate(seen, 1) if state == "busy" and second > 600] == [
+        800,
+        1000,
+        1200,
+    ]
+    clock.advance(1)
+    node.sample(HOLDING)
+    fleet.tick()
+    held = availability(fleet)
+    assert (held.state, held.since) == ("held", pytest.approx(taken))
+
+
+def test_work_that_comes_and_goes_keeps_it_busy(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    states = set()
+    for second in range(1500):
+        node.sample(WORKING if second % 300 < 30 else HOLDING)  # a tenth of the time
+        fleet.tick()
+        states.add(availability(fleet).state)
+        clock.advance(1)
+    assert states == {"busy"}
+
+
+def test_the_window_rolls_on_after_long_work(
+    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock
+) -> None:
+    """What was worked before the window does not count in it."""
+    node = speaker("n1")
+    node.describe(gpu(0))
+    for _ in range(3000):
+        node.sample(WORKING)
+        fleet.tick()
+        clock.advance(1)
+    ended = clock.wall() - 1
+    held_after = None
+    for second in range(700):
+        node.sample(HOLDING)
+        fleet.tick()
+        if availability(fleet).state == "held" and held_after is None:
+            held_after = second
+        clock.advance(1)
+    assert held_after == pytest.approx(600, abs=2)
+    assert availability(fleet).since == pytest.approx(ended)
