@@ -41,8 +41,8 @@ export class HubError extends Error {
 export interface RequestOptions {
   /** Sent as JSON. */
   body?: unknown;
-  /** Added to the address; what is `null` or `undefined` is left out. */
-  query?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+  /** Added to the address; what is `null` or `undefined` is left out, a list is given one by one. */
+  query?: Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
   /** Ends the request; it then fails with the browser's `AbortError`, which nobody needs to see. */
   signal?: AbortSignal;
 }
@@ -63,7 +63,8 @@ export function whenLoginIsNeeded(action: () => void): void {
 export function apiUrl(path: string, query: RequestOptions["query"] = {}): string {
   const url = new URL(`api/v1/${path}`, document.baseURI);
   for (const [name, value] of Object.entries(query))
-    if (value !== null && value !== undefined) url.searchParams.set(name, String(value));
+    for (const one of Array.isArray(value) ? (value as readonly string[]) : [value])
+      if (one !== null && one !== undefined) url.searchParams.append(name, String(one));
   return url.href;
 }
 

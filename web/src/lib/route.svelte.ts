@@ -2,19 +2,25 @@
 import type { UserSorting } from "./users";
 
 export type Page =
-  "herd" | "users" | "node" | "gpu" | "timeline" | "bookings" | "setup" | "account" | "admin";
+  "herd" | "users" | "user" | "node" | "gpu" | "timeline" | "bookings" | "setup" | "account" | "admin";
 export type Grouping = "node" | "type" | "user";
 export type Sorting = "name" | "free" | "busy" | "memory";
 
 export interface Place {
   readonly page: Page;
   /**
-   * The node's id on the node page, the device's UUID on the GPU page, the part of it on the admins' page, scale and
-   * first day of the timeline.
+   * The node's id on the node page, the device's UUID on the GPU page, the name on the page of a user, the part of it on
+   * the admins' page, scale and first day of the timeline.
    */
   readonly id: string | null;
   /** What is being booked or looked at, over the page (lib/booking-draft.ts); `null` is nothing. */
   readonly book: string | null;
+  /** Of which time charts tell (lib/history-range.ts), on whatever page; "" is what is usual there. */
+  readonly range: string;
+  /** With what charts compare, as devices' UUIDs or `previous`, with commas between; "" is nothing. */
+  readonly compare: string;
+  /** Whether the start page tells how it was, too. */
+  readonly isOverTime: boolean;
   /** What is searched for. */
   readonly query: string;
   readonly group: Grouping;
@@ -34,6 +40,9 @@ const HOME: Place = {
   page: "herd",
   id: null,
   book: null,
+  range: "",
+  compare: "",
+  isOverTime: false,
   query: "",
   group: "node",
   sort: "name",
@@ -49,6 +58,8 @@ const USER_SORTINGS: readonly UserSorting[] = ["user", "devices", "memory", "pro
 /** Pages that only have a name, which may have something for an id. */
 const NAMED_PAGES = ["users", "timeline", "bookings", "setup", "account", "admin"] as const;
 const LONGEST_QUERY = 200;
+const LONGEST_RANGE = 40;
+const LONGEST_COMPARISON = 1000;
 /** The longest text for what is being booked: servers in between refuse longer addresses, or cut them. */
 export const LONGEST_BOOK = 4000;
 const LONGEST_REFRESH_SECONDS = 3600;
@@ -59,7 +70,7 @@ export function parsePlace(search: string): Place {
   const node = given.get("node");
   const gpu = given.get("gpu");
   const named = NAMED_PAGES.find((name) => given.has(name));
-  const page: Page = gpu ? "gpu" : node ? "node" : (named ?? "herd");
+  const page: Page = gpu ? "gpu" : node ? "node" : given.get("user") ? "user" : (named ?? "herd");
   const users = given.get("users") ?? "";
   const userSort = USER_SORTINGS.find((name) => name === users.replace(/^-/, ""));
   const refresh = Number(given.get("refresh"));
@@ -67,6 +78,9 @@ export function parsePlace(search: string): Place {
     page,
     id: (page === "herd" || page === "users" ? null : given.get(page)) || null,
     book: readBook(given.get("book")),
+    range: (given.get("range") ?? "").slice(0, LONGEST_RANGE),
+    compare: (given.get("compare") ?? "").slice(0, LONGEST_COMPARISON),
+    isOverTime: given.has("over-time"),
     query: (given.get("q") ?? "").slice(0, LONGEST_QUERY),
     group: GROUPINGS.find((name) => name === given.get("group")) ?? HOME.group,
     sort: SORTINGS.find((name) => name === given.get("sort")) ?? HOME.sort,
@@ -90,6 +104,9 @@ export function formatPlace(place: Place): string {
   if (place.page === "users") given.set("users", formatUserSort(place));
   else if (place.page !== "herd") given.set(place.page, place.id ?? "");
   if (place.book !== null) given.set("book", place.book);
+  if (place.range) given.set("range", place.range);
+  if (place.compare && place.page === "gpu") given.set("compare", place.compare);
+  if (place.isOverTime && place.page === "herd") given.set("over-time", "");
   if (place.query) given.set("q", place.query);
   if (place.group !== HOME.group) given.set("group", place.group);
   if (place.sort !== HOME.sort) given.set("sort", place.sort);

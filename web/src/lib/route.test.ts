@@ -21,6 +21,9 @@ describe("a place in the address", () => {
     "?admin=audit&q=login",
     "?login&node=gpu01",
     "?login",
+    "?user=ada&range=7d",
+    "?gpu=GPU-1&range=1763000000-1763086400&compare=previous%2CGPU-2",
+    "?over-time",
   ])("survives %s", (search) => {
     expect(formatPlace(parsePlace(search))).toBe(search);
   });
