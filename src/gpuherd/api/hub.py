@@ -25,8 +25,10 @@ from gpuherd.api.front import Front, open_front
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, HealthSummary, LinkHealth, failing_reason, health_for
 from gpuherd.api.herd_views import HerdViews
+from gpuherd.api.history_service import HistoryService, UsageService
 from gpuherd.api.keeping import Keeper
 from gpuherd.api.known_nodes import FILE_NAME
+from gpuherd.api.no_history import NoHistory, NoUsage
 from gpuherd.api.open_records import OpenRecords, open_hub_records
 from gpuherd.api.outfit import BareOutfit, Door, Outfit
 from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
@@ -159,6 +161,8 @@ class Hub:
         self._front: Front | None = None
         self._desk: BookingDesk | None = None
         self._calendars: Calendars | None = None
+        self._history: HistoryService = NoHistory()
+        self._usage: UsageService = NoUsage()
         self._attendants: BookingAttendants | None = None
         self._admission: Admission | None = None
         self._keeper: Keeper | None = None
@@ -496,6 +500,16 @@ class Hub:
         if self._desk is None:
             raise RuntimeError("the hub is not started")
         return self._desk
+
+    @property
+    def history(self) -> HistoryService:
+        """Numbers over time."""
+        return self._history
+
+    @property
+    def usage(self) -> UsageService:
+        """Who used what."""
+        return self._usage
 
     def fleet_view(self, viewer: Viewer) -> FleetView:
         """Give everything that the viewer may see."""

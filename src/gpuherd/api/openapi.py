@@ -47,6 +47,18 @@ from gpuherd.bookings.views import BookingPolicy, BookingView, FreeSlot, Timelin
 from gpuherd.fleet.changes import FleetChange, OwnCommands
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
+from gpuherd.model.history import (
+    Distribution,
+    HerdSeries,
+    HourMap,
+    MonthlyReport,
+    SeriesView,
+    TrendsView,
+    UsageOverTime,
+    UsageReport,
+    UsageSessions,
+    UserSeries,
+)
 from gpuherd.model.reports import Report
 
 __all__ = ["main", "schema_of"]
@@ -92,9 +104,20 @@ _ROOTS: tuple[type[Struct], ...] = (
     TimelineView,
     FreeSlot,
     BookingPolicy,
+    SeriesView,
+    HerdSeries,
+    UserSeries,
+    UsageReport,
+    UsageOverTime,
+    TrendsView,
+    HourMap,
+    Distribution,
+    UsageSessions,
+    MonthlyReport,
     ErrorBody,
     ErrorDetail,
 )
+_MEDIA_TYPES = {"csv": "text/csv", "markdown": "text/markdown", "html": "text/html"}
 _NODE_OPERATIONS = {"postReport", "agentLink"}
 _DESCRIPTION = "See, share and book every GPU you own. Numbers are in base units; null is unknown."
 
@@ -116,11 +139,22 @@ def _complete_operation(operation: dict[str, Any]) -> None:
         del operation["responses"]["200"]
         operation["responses"]["101"] = {"description": "The link is open."}
     operation.pop("deprecated", None)
+    _tell_formats(operation)
     for parameter in operation.get("parameters", ()):
         for noise in ("deprecated", "allowEmptyValue", "allowReserved"):
             parameter.pop(noise, None)
     if operation["operationId"] in _NODE_OPERATIONS:
         operation["security"] = [{"node": []}]
+
+
+def _tell_formats(operation: dict[str, Any]) -> None:
+    """Say what else an operation answers with, if one may choose."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] == "format":
+            content = operation["responses"]["200"]["content"]
+            for name in parameter["schema"]["enum"]:
+                if name in _MEDIA_TYPES:
+                    content[_MEDIA_TYPES[name]] = {"schema": {"type": "string"}}
 
 
 def schema_of(app: Litestar) -> bytes:

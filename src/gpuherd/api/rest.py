@@ -23,6 +23,7 @@ from gpuherd.api.resources import (
     fleet,
     gpus,
     health,
+    history,
     live,
     nodes,
     oidc,
@@ -33,6 +34,7 @@ from gpuherd.api.resources import (
     slots,
     timeline,
     tokens,
+    usage,
     users,
 )
 from gpuherd.api.services import Services
@@ -46,6 +48,8 @@ RESOURCES = (
     recent,
     gpus,
     users,
+    history,
+    usage,
     bookings,
     timeline,
     slots,

@@ -8,6 +8,7 @@ from typing import Protocol
 from gpuherd.api.booking_service import BookingService
 from gpuherd.api.calendars import Calendars
 from gpuherd.api.health import Health, HealthSummary
+from gpuherd.api.history_service import HistoryService, UsageService
 from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
 from gpuherd.fleet.recent import RecentView
@@ -61,6 +62,14 @@ class Services(Protocol):
     @property
     def bookings(self) -> BookingService:
         """Who has which device when."""
+
+    @property
+    def history(self) -> HistoryService:
+        """Numbers over time."""
+
+    @property
+    def usage(self) -> UsageService:
+        """Who used what."""
 
     def fleet_view(self, viewer: Viewer) -> FleetView:
         """Give everything that the viewer may see, as of the last tick."""

@@ -1,4 +1,4 @@
-// Generated from OpenAPI 95c6826e3adf3f3aee788932b82020f36ccdce5338813f28a7a1a46e0127c61f by `npm run generate`; do not edit.
+// Generated from OpenAPI 01c65503080f2abe5974df445a220b29e4be2c01bc90d1e37d3b50af28808706 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -690,6 +690,89 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/history/devices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Devices over time
+         * @description Numbers of devices on one grid of equal steps, with the state that each was in.
+         *
+         *     Null is a gap: nothing is known of that step. Each point stands for its whole step; what it was made of is told
+         *     in ``resolution``, and what should be there and is not in ``missing``.
+         */
+        get: operations["getDeviceHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/herd": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The herd over time
+         * @description How many devices were in which state, and how busy all were together; all or those of one type.
+         */
+        get: operations["getHerdHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/nodes/{node_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A node's host over time
+         * @description Numbers of a node's host, as those of devices. Nodes that are gone are remembered.
+         */
+        get: operations["getHostHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/users/{user}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A user over time
+         * @description How many GPUs someone held, in steps of a quarter of an hour or more. Nobody of this name held none.
+         */
+        get: operations["getUserHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/login/oidc": {
         parameters: {
             query?: never;
@@ -931,6 +1014,152 @@ export interface paths {
          * @description Every device, and every active or pending booking that holds one of them within a span.
          */
         get: operations["getTimeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who used how much
+         * @description GPU-hours held, worked and wasted, energy and cost in a range, the largest first.
+         *
+         *     The range is counted in quarters of an hour, further back in hours, and widened to whole ones; ``start`` and
+         *     ``end`` tell the range that was counted. A GPU that several share is split between them.
+         */
+        get: operations["getUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/distribution": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How well devices in use worked
+         * @description Device-hours by utilisation, of devices that someone was on.
+         */
+        get: operations["getUtilizationDistribution"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/hours": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * When the herd is busy
+         * @description The share of devices at work, held and free, for each hour of the week in a time zone.
+         */
+        get: operations["getBusyHours"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/months/{month}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A month's report
+         * @description A month in a time zone by user, group, type and node, with the month before it to compare.
+         */
+        get: operations["getMonth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/over-time": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who used how much, step by step
+         * @description The largest of a range, hour by hour, day by day, week by week or month by month in a time zone.
+         */
+        get: operations["getUsageOverTime"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who was on which device when
+         * @description Stays on devices that touch a range, the latest first.
+         *
+         *     Figures are those of the whole stay. Command lines are for who ran them and for admins, as long as they are
+         *     kept; that admins read those of others is in the audit log.
+         */
+        get: operations["getUsageSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/trends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whom to ask for a GPU
+         * @description What everyone holds now and held lately, those who hold most first.
+         */
+        get: operations["getUsageTrends"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1297,6 +1526,19 @@ export interface components {
              * @default null
              */
             zone?: string | null;
+        };
+        /**
+         * BookingUsage
+         * @description Booked against used, in device-hours of bookings that lie in the range and in the past.
+         */
+        BookingUsage: {
+            booked_hours: number;
+            /** @description Of these, with only others on it. */
+            others_hours: number;
+            /** @description Of these, with nobody on it. */
+            unused_hours: number;
+            /** @description Of these, with the holder on the device. */
+            used_hours: number;
         };
         /**
          * BookingView
@@ -1712,6 +1954,23 @@ export interface components {
             total_bytes: number;
         };
         /**
+         * Distribution
+         * @description How well the devices that were in use worked: device-hours by utilisation.
+         */
+        Distribution: {
+            by_type: {
+                [key: string]: number[];
+            };
+            /** @description Bounds of the classes, one more than there are classes. */
+            edges: number[];
+            end: number;
+            /** @description Device-hours in each class, of devices in use. */
+            hours: number[];
+            /** @default [] */
+            missing?: components["schemas"]["MissingPart"][];
+            start: number;
+        };
+        /**
          * EnrolmentRequest
          * @description A machine that wants to become a node.
          */
@@ -1955,6 +2214,32 @@ export interface components {
             version: string;
         };
         /**
+         * HerdSeries
+         * @description The whole herd over time, or the devices of one type.
+         */
+        HerdSeries: {
+            /** @description How many devices were in each state, on the mean of each step. */
+            devices: {
+                [key: string]: (number | null)[];
+            };
+            end: number;
+            /** @description Used share of all memory. */
+            memory_ratio: (number | null)[];
+            /** @default [] */
+            missing?: components["schemas"]["MissingPart"][];
+            /** @description Sum of all devices that told one. */
+            power_watts: (number | null)[];
+            /** @enum {unknown} */
+            resolution: "minute" | "quarter_hour" | "raw";
+            start: number;
+            step_seconds: number;
+            times: number[];
+            /** @description Short names of the types there were in this range. */
+            types: string[];
+            /** @description Mean of all devices that told one. */
+            utilization_gpu: (number | null)[];
+        };
+        /**
          * HostColumns
          * @description Nodes whose contact or host numbers changed, by node row.
          */
@@ -2088,6 +2373,25 @@ export interface components {
             uptime_seconds: (number | null)[];
         };
         /**
+         * HourMap
+         * @description When the herd is busy: seven days by 24 hours, Monday first, in one time zone.
+         */
+        HourMap: {
+            /** @description Share of the devices at work, 7 lists of 24. */
+            busy: (number | null)[][];
+            end: number;
+            /** @description Share of the devices free. */
+            free: (number | null)[][];
+            /** @description Share of the devices held without work. */
+            held: (number | null)[][];
+            /** @description Device-hours behind each share. */
+            hours: number[][];
+            /** @default [] */
+            missing?: components["schemas"]["MissingPart"][];
+            start: number;
+            zone: string;
+        };
+        /**
          * KeptSession
          * @description A browser that is logged in.
          */
@@ -2162,6 +2466,27 @@ export interface components {
             state: "failing" | "ok" | "starting" | "stopped";
         };
         /**
+         * MetricSeries
+         * @description One number over time; each list is as long as the answer's ``times``.
+         *
+         *         ``low`` and ``high`` are those of the samples behind each point. Of single samples they are the same as ``mean``.
+         */
+        MetricSeries: {
+            high: (number | null)[];
+            low: (number | null)[];
+            mean: (number | null)[];
+        };
+        /**
+         * MissingPart
+         * @description A stretch of time of which something is missing that had been kept, or is not kept any more.
+         */
+        MissingPart: {
+            end: number;
+            /** @description Such as: a file cannot be read; no longer kept. */
+            reason: string;
+            start: number;
+        };
+        /**
          * ModelTotals
          * @description How many devices of one model are in which state.
          */
@@ -2171,6 +2496,24 @@ export interface components {
             };
             memory_total_bytes: number | null;
             short_name: string;
+        };
+        /**
+         * MonthlyReport
+         * @description A month in the report's zone, and the month before it to compare with.
+         */
+        MonthlyReport: {
+            by_day: components["schemas"]["UsageOverTime"];
+            by_group: components["schemas"]["UsageReport"];
+            by_node: components["schemas"]["UsageReport"];
+            by_type: components["schemas"]["UsageReport"];
+            by_user: components["schemas"]["UsageReport"];
+            distribution: components["schemas"]["Distribution"];
+            hours: components["schemas"]["HourMap"];
+            /** @description False: the month is not over. */
+            is_complete: boolean;
+            month: string;
+            previous: components["schemas"]["UsageFigures"] | null;
+            zone: string;
         };
         /**
          * NodeFacts
@@ -2514,6 +2857,26 @@ export interface components {
             uses?: components["schemas"]["UseSample"][];
         };
         /**
+         * SeriesView
+         * @description Numbers over a range of time, on a grid of equal steps, oldest first.
+         */
+        SeriesView: {
+            end: number;
+            /** @default [] */
+            missing?: components["schemas"]["MissingPart"][];
+            /**
+             * @description The coarsest of what the points were made from.
+             * @enum {unknown}
+             */
+            resolution: "minute" | "quarter_hour" | "raw";
+            start: number;
+            /** @description Distance of two points; each stands for its whole step. */
+            step_seconds: number;
+            subjects: components["schemas"]["SubjectSeries"][];
+            /** @description Start of each step, UTC epoch seconds by the hub's clock. */
+            times: number[];
+        };
+        /**
          * SessionView
          * @description Who asks, what is shown to them, and how one can log in.
          */
@@ -2558,6 +2921,15 @@ export interface components {
             password: string;
         };
         /**
+         * StateSpan
+         * @description A device's state for a while; where rollups are told, the one it was in for most of each step.
+         */
+        StateSpan: {
+            end: number;
+            start: number;
+            state: string;
+        };
+        /**
          * StoreHealth
          * @description Whether what nodes send is being kept. While it is not, nodes get no acknowledgement and resend.
          */
@@ -2568,6 +2940,30 @@ export interface components {
             state: "failing" | "ok";
             /** @description Nodes with news that is not saved yet. */
             waiting_nodes: number;
+        };
+        /**
+         * SubjectSeries
+         * @description One device or host over time.
+         */
+        SubjectSeries: {
+            /**
+             * @description By the name of the sample's field, such as power_watts.
+             * @default {}
+             */
+            metrics?: {
+                [key: string]: components["schemas"]["MetricSeries"];
+            };
+            node_id: string;
+            /**
+             * @description Of a device; gaps have no span.
+             * @default []
+             */
+            states?: components["schemas"]["StateSpan"][];
+            /**
+             * @description Of a device; null for the host itself.
+             * @default null
+             */
+            uuid?: string | null;
         };
         /**
          * TemporaryPassword
@@ -2672,6 +3068,187 @@ export interface components {
             };
         };
         /**
+         * TrendRow
+         * @description How much one user holds now and held lately: whom to ask.
+         */
+        TrendRow: {
+            /** @description Of these, held without work. */
+            idle_gpus: number;
+            label: string;
+            mean_1w: number;
+            mean_24h: number;
+            /** @description Moving average of used GPUs, with a time constant of 2 hours. */
+            mean_2h: number;
+            /** @description GPUs booked right now. */
+            reserved_gpus: number;
+            /**
+             * @description Whether it grows: the average of 2 hours against that of 24.
+             * @enum {unknown}
+             */
+            trend: "down" | "level" | "up";
+            /** @description GPUs held right now; shared ones count by the share of memory. */
+            used_gpus: number;
+            /** @description Null is unknown. */
+            user: string | null;
+        };
+        /**
+         * TrendsView
+         * @description Whom to ask for a GPU: those who hold most come first.
+         */
+        TrendsView: {
+            /** @description The GPUs that nobody uses, told in the same way. */
+            free: components["schemas"]["TrendRow"];
+            rows: components["schemas"]["TrendRow"][];
+            time: number;
+        };
+        /**
+         * UsageFigures
+         * @description Use in numbers. A GPU that several share is split between them by the memory they hold.
+         *
+         *         ``busy + idle + unknown = gpu_hours``: nothing that was held is left out.
+         */
+        UsageFigures: {
+            /** @description Of these, at work: at or above availability.busy_utilization. */
+            busy_hours: number;
+            /**
+             * @description By the prices in [usage]; null without any.
+             * @default null
+             */
+            cost?: number | null;
+            /** @description Busy share of the hours with known utilisation; null if there are none. */
+            efficiency: number | null;
+            /** @description Null if no device told its power. */
+            energy_kwh: number | null;
+            /** @description GPUs held × hours; slices count as their share of the GPU. */
+            gpu_hours: number;
+            /** @description Of these, held without work: the waste. */
+            idle_hours: number;
+            /** @description Mean utilisation while held; null if unknown. */
+            mean_utilization: number | null;
+            memory_gib_hours: number;
+            /** @description Of these, with unknown utilisation. */
+            unknown_hours: number;
+        };
+        /**
+         * UsageOverTime
+         * @description The largest users, groups, nodes, types or jobs, step by step; all others together come last.
+         */
+        UsageOverTime: {
+            busy_hours: number[][];
+            /** @enum {unknown} */
+            by: "device" | "group" | "job" | "node" | "type" | "user";
+            end: number;
+            /** @description Of each key, one number a step. */
+            gpu_hours: number[][];
+            /** @description Null is unknown. */
+            keys: (string | null)[];
+            labels: string[];
+            /** @default [] */
+            missing?: components["schemas"]["MissingPart"][];
+            others_busy_hours: number[];
+            others_gpu_hours: number[];
+            start: number;
+            /** @enum {unknown} */
+            step: "day" | "hour" | "month" | "week";
+            /** @description Start of each step in the report's zone, UTC epoch seconds. */
+            times: number[];
+        };
+        /**
+         * UsageReport
+         * @description Who or what used how much of the herd in a range, most first.
+         */
+        UsageReport: {
+            /** @default null */
+            bookings?: components["schemas"]["BookingUsage"] | null;
+            /** @enum {unknown} */
+            by: "device" | "group" | "job" | "node" | "type" | "user";
+            /**
+             * @description GPU-hours that the herd could have given: seen and without fault.
+             * @default null
+             */
+            capacity_hours?: number | null;
+            /** @default null */
+            currency?: string | null;
+            end: number;
+            /**
+             * @description Of these, nobody used.
+             * @default null
+             */
+            free_hours?: number | null;
+            /** @default [] */
+            missing?: components["schemas"]["MissingPart"][];
+            /**
+             * @description Rows beyond the limit; the totals count them.
+             * @default 0
+             */
+            omitted_rows?: number;
+            rows: components["schemas"]["UsageRow"][];
+            /** @description The range as it was counted: in steps of 15 minutes, older in hours. */
+            start: number;
+            totals: components["schemas"]["UsageFigures"];
+        };
+        /**
+         * UsageRow
+         * @description The use of one user, group, node, type, job or device.
+         */
+        UsageRow: {
+            /**
+             * @description By user, group, node, type and device.
+             * @default null
+             */
+            bookings?: components["schemas"]["BookingUsage"] | null;
+            devices: number;
+            figures: components["schemas"]["UsageFigures"];
+            /** @description Name or id; null is unknown: an owner that could not be told. */
+            key: string | null;
+            /** @description What people read. */
+            label: string;
+            sessions: number;
+            users: number;
+        };
+        /**
+         * UsageSession
+         * @description Someone's stay on one device.
+         */
+        UsageSession: {
+            /**
+             * @description For the user itself and admins, as long as it is kept; else the program.
+             * @default null
+             */
+            command?: string | null;
+            /** @default null */
+            container?: string | null;
+            /** @description Null: goes on. */
+            ended_at: number | null;
+            figures: components["schemas"]["UsageFigures"];
+            id: string;
+            /** @default null */
+            job?: string | null;
+            last_seen_at: number;
+            /** @description What people call the node. */
+            node: string;
+            node_id: string;
+            started_at: number;
+            /** @description Short name of the device's type. */
+            type: string;
+            /** @description Null is unknown. */
+            user: string | null;
+            uuid: string;
+        };
+        /**
+         * UsageSessions
+         * @description Stays on devices in a range, latest first.
+         */
+        UsageSessions: {
+            end: number;
+            /** @description False: there are more than the limit. */
+            is_complete: boolean;
+            /** @default [] */
+            missing?: components["schemas"]["MissingPart"][];
+            sessions: components["schemas"]["UsageSession"][];
+            start: number;
+        };
+        /**
          * UseColumns
          * @description Process numbers that changed: ``position[i]`` is the place in the uses of node row ``node[i]``.
          */
@@ -2698,6 +3275,24 @@ export interface components {
              * @default null
              */
             utilization_sm?: number | null;
+        };
+        /**
+         * UserSeries
+         * @description What one user held and worked over time.
+         */
+        UserSeries: {
+            /** @description Of these, at work. */
+            busy_gpus: (number | null)[];
+            end: number;
+            /** @description Mean number of GPUs held; shared ones count by share. */
+            held_gpus: (number | null)[];
+            /** @description Mean device memory held. */
+            memory_bytes: (number | null)[];
+            power_watts: (number | null)[];
+            start: number;
+            step_seconds: number;
+            times: number[];
+            user: string;
         };
         /**
          * UserView
@@ -4031,6 +4626,176 @@ export interface operations {
             };
         };
     };
+    getDeviceHistory: {
+        parameters: {
+            query: {
+                /** @description A device as node id, colon, UUID; may be repeated. */
+                device: string[];
+                /** @description May be repeated; default: utilization_gpu. Known: utilization_gpu, utilization_memory, utilization_encoder, utilization_decoder, memory_used_bytes, memory_reserved_bytes, temperature_celsius, power_watts, power_limit_watts, fan_ratio, clock_sm_hertz, clock_memory_hertz, performance_state, throttle_reasons, ecc_corrected, ecc_uncorrected, energy_joules, pcie_receive_bytes_per_second, pcie_send_bytes_per_second. */
+                metric?: string[] | null;
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description How many points at most; fewer if much is asked for at once. */
+                points?: number;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesView"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getHerdHistory: {
+        parameters: {
+            query?: {
+                /** @description Only of devices of this type, by its short name. */
+                type?: string | null;
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description How many points at most; fewer if much is asked for at once. */
+                points?: number;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HerdSeries"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getHostHistory: {
+        parameters: {
+            query?: {
+                /** @description May be repeated; default: cpu_ratio. Known: cpu_ratio, load_1m, load_5m, load_15m, memory_used_bytes, swap_used_bytes, uptime_seconds. In public only those that the live view shows. */
+                metric?: string[] | null;
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description How many points at most; fewer if much is asked for at once. */
+                points?: number;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path: {
+                /** @description The node's id. */
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesView"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getUserHistory: {
+        parameters: {
+            query?: {
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description How many points at most; fewer if much is asked for at once. */
+                points?: number;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path: {
+                /** @description The user as shown: in public a pseudonym. */
+                user: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserSeries"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     startRedirectLogin: {
         parameters: {
             query?: {
@@ -4459,6 +5224,319 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TimelineView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getUsage: {
+        parameters: {
+            query?: {
+                /** @description What a row is of. */
+                by?: "user" | "group" | "node" | "type" | "job" | "device";
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description Only of this user, as shown: in public a pseudonym. */
+                user?: string | null;
+                /** @description Only of this group's people. */
+                group?: string | null;
+                /** @description Only of this node, by its id. */
+                node?: string | null;
+                /** @description Only of devices of this type, by its short name. */
+                type?: string | null;
+                /** @description Only of this batch job. */
+                job?: string | null;
+                /** @description Only of the device with this UUID. */
+                device?: string | null;
+                /** @description How many rows at most. */
+                limit?: number;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReport"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getUtilizationDistribution: {
+        parameters: {
+            query?: {
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description Only of devices of this type, by its short name. */
+                type?: string | null;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Distribution"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getBusyHours: {
+        parameters: {
+            query?: {
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description IANA time zone of days and hours; default: the hub's. */
+                zone?: string | null;
+                /** @description Only of devices of this type, by its short name. */
+                type?: string | null;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HourMap"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getMonth: {
+        parameters: {
+            query?: {
+                /** @description IANA time zone of days and hours; default: the hub's. */
+                zone?: string | null;
+                /** @description JSON, Markdown, or a page that needs nothing else. */
+                format?: "json" | "markdown" | "html";
+            };
+            header?: never;
+            path: {
+                /** @description Such as 2026-10. */
+                month: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MonthlyReport"];
+                    "text/html": string;
+                    "text/markdown": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getUsageOverTime: {
+        parameters: {
+            query?: {
+                /** @description What a row is of. */
+                by?: "user" | "group" | "node" | "type" | "job" | "device";
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description How long a step is. */
+                step?: "hour" | "day" | "week" | "month";
+                /** @description How many are told apart; the rest is summed up. */
+                top?: number;
+                /** @description IANA time zone of days and hours; default: the hub's. */
+                zone?: string | null;
+                /** @description Only of this user, as shown: in public a pseudonym. */
+                user?: string | null;
+                /** @description Only of this group's people. */
+                group?: string | null;
+                /** @description Only of this node, by its id. */
+                node?: string | null;
+                /** @description Only of devices of this type, by its short name. */
+                type?: string | null;
+                /** @description Only of this batch job. */
+                job?: string | null;
+                /** @description Only of the device with this UUID. */
+                device?: string | null;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageOverTime"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getUsageSessions: {
+        parameters: {
+            query?: {
+                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                from?: string | null;
+                /** @description End, as the begin; a day as a whole. Default: now. */
+                to?: string | null;
+                /** @description Only of this user, as shown: in public a pseudonym. */
+                user?: string | null;
+                /** @description Only of this group's people. */
+                group?: string | null;
+                /** @description Only of this node, by its id. */
+                node?: string | null;
+                /** @description Only of devices of this type, by its short name. */
+                type?: string | null;
+                /** @description Only of this batch job. */
+                job?: string | null;
+                /** @description Only of the device with this UUID. */
+                device?: string | null;
+                /** @description How many at most. */
+                limit?: number;
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageSessions"];
+                    "text/csv": string;
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getUsageTrends: {
+        parameters: {
+            query?: {
+                /** @description JSON, or a table with a header line. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrendsView"];
+                    "text/csv": string;
                 };
             };
             /** @description Not a success; the body says why. */
