@@ -112,7 +112,7 @@ class Uses:
 
     keys: tuple[SessionKey, ...]
     commands: tuple[str | None, ...]
-    """Of each key, the command line of its process with the most memory, scrubbed."""
+    """Of each key, the command line of its largest process, scrubbed; none: unknown, or told before."""
     session: NDArray[np.int32]
     """Of each row, the position in ``keys``."""
     slot: NDArray[np.int64]
@@ -122,6 +122,11 @@ class Uses:
     """Between which moments of the slot it was seen."""
     measures: Floats
     """Rows × USE_MEASURES."""
+    numbers: NDArray[np.int64] | None = None
+    """Of each key, a number it keeps while this process lives, so that nobody has to look for keys; none: not known.
+
+    It goes to another key only after every journal file with this one is settled.
+    """
 
     def __len__(self) -> int:
         return len(self.slot)
@@ -163,3 +168,5 @@ class Batch:
     marks: tuple[FrameMark, ...] = ()
     seen: tuple[tuple[str, float], ...] = ()
     """Of each node in it, the time of its last sample: from there its use is counted on."""
+    notes: bytes = b""
+    """What the accountant needs to go on from here after a restart, beside the rows of ``uses``."""
