@@ -1,0 +1,271 @@
+"""Which files count: one list, changed in one durable step, looked at without waiting."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import math
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuherd.history.tables.ballast import Ballast
+from gpuherd.history.tables.disk import DiskFull, is_full
+from gpuherd.history.tables.manifest import Manifest, read_manifest, write_manifest
+from gpuherd.history.tables.segments import Lost, Segment, why_unsound
+from gpuherd.model.errors import Failed
+from gpuherd.model.history import MissingPart
+
+__all__ = ["Catalogue", "Outdated", "Snapshot"]
+
+_log = logging.getLogger(__name__)
+
+
+class Outdated(Failed):
+    """A segment that was to be replaced is not listed any more; look again and start anew."""
+
+
+class Snapshot:
+    """The list as it was at one moment. Its files stay on disk as long as someone holds it."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.generation = manifest.generation
+        self._tables: dict[str, list[Segment]] = {}
+        for segment in sorted(manifest.segments, key=lambda each: (each.partition, each.serial)):
+            self._tables.setdefault(segment.table, []).append(segment)
+
+    def segments(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[Segment, ...]:
+        """List a table's segments with rows in a range of time, both ends included; by partition, then serial."""
+        return tuple(s for s in self._tables.get(table, ()) if s.start <= end and s.end >= start)
+
+    def missing(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[MissingPart, ...]:
+        """Tell what of a table had to be given up in a range."""
+        return tuple(
+            MissingPart(start=lost.start, end=lost.end, reason=lost.reason)
+            for lost in self.manifest.lost
+            if lost.table == table and lost.start <= end and lost.end >= start
+        )
+
+
+class Catalogue:
+    """The list of all segments in a folder, which belongs to one process at a time.
+
+    Reading needs no lock. Changes come one after the other. Files that are no longer listed are deleted when nobody
+    holds a snapshot that lists them.
+    """
+
+    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self.folder = folder
+        self._clock = clock
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock_file = _claim(folder)
+        self._serial = 0
+        self._changing = threading.RLock()
+        self._counting = threading.Lock()
+        self._held: dict[int, int] = {}
+        self._doomed: list[tuple[int, str]] = []
+        self.ballast = Ballast(folder / "ballast")
+        for scratch in ("writing", "spill"):
+            _empty(folder / scratch)
+        try:
+            self._snapshot = Snapshot(self._recover())
+        except BaseException:
+            os.close(self._lock_file)
+            raise
+        self.ballast.restore()
+
+    @property
+    def generation(self) -> int:
+        """Number of changes so far."""
+        return self._snapshot.generation
+
+    def segments(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[Segment, ...]:
+        """List a table's segments with rows in a range, both ends included; their files may go unless held."""
+        return self._snapshot.segments(table, start, end)
+
+    def missing(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[MissingPart, ...]:
+        """Tell what of a table had to be given up in a range."""
+        return self._snapshot.missing(table, start, end)
+
+    def settled(self, sink: str) -> int:
+        """The first of the journal's files that this sink still needs."""
+        return self._snapshot.manifest.settled.get(sink, 0)
+
+    def size_bytes(self, tables: Iterable[str] | None = None) -> int:
+        """Add up the files of some tables, or of all."""
+        chosen = None if tables is None else frozenset(tables)
+        segments = self._snapshot.manifest.segments
+        return sum(s.size_bytes for s in segments if chosen is None or s.table in chosen)
+
+    def oldest(self, tables: Iterable[str]) -> float | None:
+        """Time of the oldest row in these tables, UTC epoch seconds."""
+        chosen = frozenset(tables)
+        return min((s.start for s in self._snapshot.manifest.segments if s.table in chosen), default=None)
+
+    @contextmanager
+    def hold(self) -> Iterator[Snapshot]:
+        """Keep all files that are listed now until done, whatever replaces them meanwhile."""
+        with self._counting:
+            snapshot = self._snapshot
+            self._held[snapshot.generation] = self._held.get(snapshot.generation, 0) + 1
+        try:
+            yield snapshot
+        finally:
+            with self._counting:
+                self._held[snapshot.generation] -= 1
+                if not self._held[snapshot.generation]:
+                    del self._held[snapshot.generation]
+            self._delete_doomed()
+
+    def next_serial(self) -> int:
+        """Give out a number for a new segment, higher than any before."""
+        with self._changing:
+            self._serial += 1
+            return self._serial
+
+    def commit(
+        self,
+        *,
+        add: Iterable[Segment] = (),
+        remove: Iterable[Segment] = (),
+        settled: Mapping[str, int] | None = None,
+        lost: Iterable[Lost] = (),
+        found_again: Iterable[Lost] = (),
+    ) -> None:
+        """Change the list in one step, which a power cut leaves done or not done; returns when it is durable.
+
+        Raises ``Outdated`` if something to be removed is not listed (any more), ``DiskFull`` or ``Failed`` if it
+        cannot be written; then nothing has changed, and the files to be added are deleted.
+        """
+        added, removed = tuple(add), frozenset(segment.file for segment in remove)
+        gone = frozenset(found_again)
+        with self._changing:
+            old = self._snapshot.manifest
+            listed = {segment.file: segment for segment in old.segments}
+            try:
+                if not removed <= listed.keys():
+                    raise Outdated("history: a file was replaced or removed by someone else in the meantime")
+                new = Manifest(
+                    generation=old.generation + 1,
+                    serial=max([self._serial, *(segment.serial for segment in added)]),
+                    settled={**old.settled, **(settled or {})},
+                    segments=(*(s for s in old.segments if s.file not in removed), *added),
+                    lost=(*(each for each in old.lost if each not in gone), *lost),
+                )
+                self._write(new)
+            except Failed:
+                for segment in added:
+                    if segment.file not in listed:
+                        (self.folder / segment.file).unlink(missing_ok=True)
+                raise
+            with self._counting:
+                self._snapshot = Snapshot(new)
+                self._doomed += [(new.generation, file) for file in removed]
+        self._delete_doomed()
+
+    def set_aside(self, segment: Segment, reason: str) -> MissingPart | None:
+        """Move a file that cannot be used out of the way and remember what is missing; none if it is not listed."""
+        with self._changing:
+            if segment.file not in {each.file for each in self.segments(segment.table)}:
+                return None
+            lost = self._lost(segment, reason)
+            quarantine = self.folder / "quarantine"
+            # Linked before the change, so that no crash between the two can lose what somebody might still repair.
+            try:
+                quarantine.mkdir(mode=0o700, exist_ok=True)
+                (quarantine / segment.file.replace("/", "-")).hardlink_to(self.folder / segment.file)
+            except OSError as error:
+                _log.info("%s is not kept aside: %s", segment.file, error)
+            self.commit(remove=[segment], lost=[lost])
+            _log.error("history: %s", lost.reason)
+            return MissingPart(start=lost.start, end=lost.end, reason=lost.reason)
+
+    def close(self) -> None:
+        """Let another process have the folder."""
+        os.close(self._lock_file)
+
+    # -- inside
+
+    def _write(self, manifest: Manifest) -> None:
+        try:
+            try:
+                write_manifest(self.folder, manifest)
+            except OSError as error:
+                if not (is_full(error) and self.ballast.release()):
+                    raise
+                write_manifest(self.folder, manifest)
+        except OSError as error:
+            if is_full(error):
+                raise DiskFull(f"history: the disk of {self.folder} is full; make room on it") from error
+            raise Failed(f"history: cannot write in {self.folder}: {error.strerror}") from error
+
+    def _lost(self, segment: Segment, reason: str) -> Lost:
+        return Lost(
+            table=segment.table,
+            start=segment.start,
+            end=segment.end,
+            file=segment.file,
+            reason=f"{segment.file} cannot be used: {reason}",
+            found_at=self._clock(),
+        )
+
+    def _delete_doomed(self) -> None:
+        with self._counting:
+            oldest_held = min(self._held, default=math.inf)
+            # Removed by change g: whoever holds an earlier list may still open it.
+            due = [file for generation, file in self._doomed if generation <= oldest_held]
+            self._doomed = [each for each in self._doomed if each[0] > oldest_held]
+        for file in due:
+            try:
+                (self.folder / file).unlink(missing_ok=True)
+            except OSError as error:
+                _log.warning("history: cannot delete %s: %s", self.folder / file, error)
+
+    def _recover(self) -> Manifest:
+        found = read_manifest(self.folder)
+        manifest = found.manifest or Manifest()
+        self._serial = manifest.serial
+        sound: list[Segment] = []
+        lost = list(manifest.lost)
+        for segment in manifest.segments:
+            reason = why_unsound(self.folder / segment.file, segment)
+            if reason is None:
+                sound.append(segment)
+            else:
+                lost.append(self._lost(segment, reason))
+                _log.error("history: %s", lost[-1].reason)
+        if len(sound) < len(manifest.segments) or found.manifest is None or found.unreadable:
+            manifest = Manifest(
+                generation=manifest.generation + 1,
+                serial=manifest.serial,
+                settled=manifest.settled,
+                segments=tuple(sound),
+                lost=tuple(lost),
+            )
+            self._write(manifest)
+        listed = {segment.file for segment in manifest.segments}
+        for path in self.folder.glob("*/*.parquet"):
+            file = f"{path.parent.name}/{path.name}"
+            if file not in listed and path.parent.name != "quarantine":
+                path.unlink()
+        return manifest
+
+
+def _claim(folder: Path) -> int:
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise Failed(f"history: another hub is using {folder}; stop it, or set history.folder") from error
+    return descriptor
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,0 +1,86 @@
+"""The list of what counts, as two files that say the same: either may be lost."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gpuherd.history.tables.disk import write_whole
+from gpuherd.history.tables.segments import Lost, Segment
+
+__all__ = ["Found", "Manifest", "read_manifest", "write_manifest"]
+
+_log = logging.getLogger(__name__)
+
+_NAMES = ("manifest.json", "manifest-copy.json")
+_HEAD = "gpuherd tables 1 "
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """All segments, how far each sink has settled the journal, and what had to be given up."""
+
+    generation: Annotated[int, Meta(ge=0)] = 0
+    serial: Annotated[int, Meta(ge=0)] = 0
+    """Highest that was given to a segment."""
+    settled: dict[str, int] = {}
+    segments: tuple[Segment, ...] = ()
+    lost: tuple[Lost, ...] = ()
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What reading the manifest came to."""
+
+    manifest: Manifest | None
+    unreadable: tuple[str, ...]
+    """Names of copies that are there and make no sense."""
+    is_certain: bool
+    """Whether no newer one can have been lost."""
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make it the one that counts, durably. ``OSError`` before the first copy is in place leaves the old one."""
+    body = msgspec.json.encode(manifest)
+    head = f"{_HEAD}{hashlib.blake2b(body, digest_size=16).hexdigest()}\n"
+    content = head.encode() + body + b"\n"
+    write_whole(folder / _NAMES[0], content)
+    try:
+        write_whole(folder / _NAMES[1], content)
+    except OSError as error:
+        # The change is made: a caller who took this for a failure would delete files that are listed.
+        _log.warning("history: no second copy of the manifest: %s", error)
+
+
+def read_manifest(folder: Path) -> Found:
+    """Find the newest copy that is sound."""
+    found, unreadable = [], []
+    for name in _NAMES:
+        try:
+            content = (folder / name).read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            unreadable.append(name)
+            continue
+        manifest = _decode(content)
+        if manifest is None:
+            unreadable.append(name)
+        else:
+            found.append(manifest)
+    newest = max(found, key=lambda each: each.generation, default=None)
+    return Found(manifest=newest, unreadable=tuple(unreadable), is_certain=not unreadable)
+
+
+def _decode(content: bytes) -> Manifest | None:
+    head, _, body = content.partition(b"\n")
+    body = body.removesuffix(b"\n")
+    if head.decode("latin-1") != _HEAD + hashlib.blake2b(body, digest_size=16).hexdigest():
+        return None
+    try:
+        return msgspec.json.decode(body, type=Manifest)
+    except msgspec.DecodeError:
+        return None
