@@ -71,4 +71,8 @@ class Accountant(Protocol):
     """Who counts use. In the writer's thread."""
 
     def count(self, moments: list[Moment]) -> Uses:
-        """Give what stays have grown by. Each moment comes once; of one run in order, late ones of other runs between."""
+        """Give what stays have grown by.
+
+        Each moment comes once. Those of one run come in order, late ones of other runs between them. Moments without
+        any process do not come at all.
+        """
