@@ -159,6 +159,10 @@ class UsageFigures(Struct, frozen=True, kw_only=True):
     memory_gib_hours: float
     energy_kwh: Annotated[float | None, Meta(description="Null if no device told its power.")]
     cost: Annotated[float | None, Meta(description="By the prices in [usage]; null without any.")] = None
+    idle_cost: Annotated[
+        float | None,
+        Meta(description="What the idle hours cost at the price of a GPU-hour; null without one."),
+    ] = None
 
 
 class BookingUsage(Struct, frozen=True, kw_only=True):
