@@ -40,7 +40,10 @@ class SeriesKey(NamedTuple):
     node_id: str
     uuid: str = ""
     type: str = ""
-    """Short name of the device's type; not part of its identity, but asked for with it."""
+    """Short name of the device's type; not part of its identity, but asked for with it.
+
+    Empty for a GPU that is partitioned: what can be used of it are its slices, which have theirs.
+    """
 
 
 class SessionKey(NamedTuple):
