@@ -1,0 +1,1 @@
+"""Stores of samples outside the hub: sent to from the journal, asked in PromQL."""
