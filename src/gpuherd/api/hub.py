@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import socket
@@ -39,6 +38,7 @@ from gpuherd.api.rest import build_rest
 from gpuherd.api.roster import FINDING, Roster
 from gpuherd.api.server import TlsFiles, WebServer, claim_address
 from gpuherd.api.settings import HubSettings
+from gpuherd.api.state_dir import lock_state_dir, make_state_dir
 from gpuherd.api.stream import LiveStream
 from gpuherd.api.supervision import Loop, Supervisor
 from gpuherd.auth.enrolment import Enrolled, Enrolment
@@ -73,36 +73,6 @@ SWEEP_SECONDS = 5.0
 KEY_USE_SECONDS = 60.0
 AUDIT_SECONDS = 3600.0
 PSEUDONYM_SECRET = "pseudonyms"  # noqa: S105 - its name in the records
-
-
-def _make_state_dir(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise Misconfigured(
-            f"hub.state_dir: cannot make {folder}: {error.strerror}; choose a folder that this user may write"
-        ) from error
-
-
-def _lock_state_dir(folder: Path) -> int:
-    """Hold the folder until the descriptor is closed, however that happens; ``Misconfigured`` if a hub has it.
-
-    Two hubs in one folder would number their nodes alike and overwrite each other's last states.
-    """
-    try:
-        descriptor = os.open(folder / "hub.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Misconfigured(
-            f"hub.state_dir: cannot write {folder}: {error.strerror}; choose a folder that this user may write"
-        ) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise Misconfigured(
-            f"hub.state_dir: another hub runs with {folder}; stop that one or choose another folder"
-        ) from error
-    return descriptor
 
 
 def _tls_files(settings: HubSettings) -> TlsFiles | None:
@@ -175,8 +145,8 @@ class Hub:
     async def __aenter__(self) -> Self:
         """Open the records, bring back the last state, listen and start the loops; ``Misconfigured`` if it cannot."""
         claim_address(self.settings.address)  # before anything is touched: the commonest reason not to start
-        _make_state_dir(self.settings.state_dir)
-        self._lock = _lock_state_dir(self.settings.state_dir)
+        make_state_dir(self.settings.state_dir)
+        self._lock = lock_state_dir(self.settings.state_dir)
         try:
             records = await asyncio.to_thread(open_hub_records, self.settings)
             self._front = open_front(
