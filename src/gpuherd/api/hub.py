@@ -55,7 +55,7 @@ from gpuherd.fleet.pseudonyms import Pseudonyms
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.settings import AvailabilitySettings, PrivacySettings
 from gpuherd.fleet.views import DeviceView, FleetNotice, FleetView, NodeView, UserView
-from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.errors import Failed
 from gpuherd.model.people import Viewer
 from gpuherd.model.reports import Report
 from gpuherd.model.targets import NodeWay
