@@ -83,6 +83,13 @@ describe.each(Object.entries(THEMES))("the %s palette", (_, tokens) => {
           ).toBeGreaterThanOrEqual(LEAST_DIFFERENCE);
   });
 
+  it("has a ramp whose ends nobody confuses", () => {
+    expect(contrast(colour("ramp-low"), colour("ramp-high"))).toBeGreaterThanOrEqual(7);
+    expect(contrast(colour("ramp-high"), colour("background"))).toBeGreaterThanOrEqual(LEAST_CONTRAST);
+    for (const vision of VISIONS)
+      expect(difference(colour("ramp-low"), colour("ramp-high"), vision)).toBeGreaterThanOrEqual(45);
+  });
+
   it.each(["text", "text-secondary", "text-quiet", "text-old"])("has a --%s that can be read", (name) => {
     for (const ground of ["background", "surface-raised", "surface-hover", "surface-sunken"])
       expect(contrast(colour(name), colour(ground)), ground).toBeGreaterThanOrEqual(4.5);

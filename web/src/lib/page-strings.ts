@@ -11,6 +11,7 @@ export const pageStrings = {
     herd: "Go to the herd",
     users: "Go to the users",
     timeline: "Go to the bookings",
+    usage: "Go to the usage",
     next: "Next node",
     previous: "Previous node",
     open: "Open or close the node",

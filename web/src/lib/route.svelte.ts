@@ -2,7 +2,17 @@
 import type { UserSorting } from "./users";
 
 export type Page =
-  "herd" | "users" | "user" | "node" | "gpu" | "timeline" | "bookings" | "setup" | "account" | "admin";
+  | "herd"
+  | "users"
+  | "user"
+  | "usage"
+  | "node"
+  | "gpu"
+  | "timeline"
+  | "bookings"
+  | "setup"
+  | "account"
+  | "admin";
 export type Grouping = "node" | "type" | "user";
 export type Sorting = "name" | "free" | "busy" | "memory";
 
@@ -10,7 +20,7 @@ export interface Place {
   readonly page: Page;
   /**
    * The node's id on the node page, the device's UUID on the GPU page, the name on the page of a user, the part of it on
-   * the admins' page, scale and first day of the timeline.
+   * the admins' page, scale and first day of the timeline, what of the use is looked at (lib/usage-place.ts).
    */
   readonly id: string | null;
   /** What is being booked or looked at, over the page (lib/booking-draft.ts); `null` is nothing. */
@@ -56,7 +66,7 @@ const GROUPINGS: readonly Grouping[] = ["node", "type", "user"];
 const SORTINGS: readonly Sorting[] = ["name", "free", "busy", "memory"];
 const USER_SORTINGS: readonly UserSorting[] = ["user", "devices", "memory", "processes", "fraction", "idle"];
 /** Pages that only have a name, which may have something for an id. */
-const NAMED_PAGES = ["users", "timeline", "bookings", "setup", "account", "admin"] as const;
+const NAMED_PAGES = ["users", "usage", "timeline", "bookings", "setup", "account", "admin"] as const;
 const LONGEST_QUERY = 200;
 const LONGEST_RANGE = 40;
 const LONGEST_COMPARISON = 1000;

@@ -15,6 +15,8 @@ describe("a place in the address", () => {
     "?timeline",
     "?timeline=week.2026-11-16&q=a100",
     "?bookings",
+    "?usage",
+    "?usage=group.90d&q=vision",
     "?gpu=GPU-1&book=any.2",
     "?book",
     "?account",

@@ -64,7 +64,7 @@ export const strings = {
   shell: {
     skip: "Skip to the content",
     navigation: "Pages",
-    pages: { herd: "Herd", users: "Users", timeline: "Bookings" },
+    pages: { herd: "Herd", users: "Users", timeline: "Bookings", usage: "Usage" },
     controls: "Page controls",
     pause: "Pause",
     resume: "Resume",

@@ -2,7 +2,7 @@
 import type { Controls } from "./controls";
 
 export interface Keyboard extends Controls {
-  goTo(page: "herd" | "users" | "timeline"): void;
+  goTo(page: "herd" | "users" | "timeline" | "usage"): void;
   search(): void;
 }
 
@@ -22,6 +22,7 @@ export function listenForKeys(keyboard: Keyboard): () => void {
           h: () => keyboard.goTo("herd"),
           u: () => keyboard.goTo("users"),
           b: () => keyboard.goTo("timeline"),
+          s: () => keyboard.goTo("usage"),
         }
       : {
           g: () => (prefixUntil = event.timeStamp + PREFIX_MILLISECONDS),
