@@ -16,7 +16,7 @@ from pathlib import Path
 from gpuherd.history.tables.ballast import Ballast
 from gpuherd.history.tables.disk import DiskFull, is_full
 from gpuherd.history.tables.manifest import Manifest, read_manifest, write_manifest
-from gpuherd.history.tables.segments import Lost, Segment, why_unsound
+from gpuherd.history.tables.segments import SEGMENT_FILE, Lost, Segment, why_unsound
 from gpuherd.model.errors import Failed
 from gpuherd.model.history import MissingPart
 
@@ -65,6 +65,8 @@ class Catalogue:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock_file = _claim(folder)
         self._serial = 0
+        self.strays: tuple[Path, ...] = ()
+        """Files found without any list of them."""
         self._changing = threading.RLock()
         self._counting = threading.Lock()
         self._held: dict[int, int] = {}
@@ -91,6 +93,10 @@ class Catalogue:
     def missing(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[MissingPart, ...]:
         """Tell what of a table had to be given up in a range."""
         return self._snapshot.missing(table, start, end)
+
+    def lost(self) -> tuple[Lost, ...]:
+        """All that had to be given up."""
+        return self._snapshot.manifest.lost
 
     def settled(self, sink: str) -> int:
         """The first of the journal's files that this sink still needs."""
@@ -135,7 +141,7 @@ class Catalogue:
         remove: Iterable[Segment] = (),
         settled: Mapping[str, int] | None = None,
         lost: Iterable[Lost] = (),
-        found_again: Iterable[Lost] = (),
+        forgotten: Iterable[Lost] = (),
     ) -> None:
         """Change the list in one step, which a power cut leaves done or not done; returns when it is durable.
 
@@ -143,7 +149,7 @@ class Catalogue:
         cannot be written; then nothing has changed, and the files to be added are deleted.
         """
         added, removed = tuple(add), frozenset(segment.file for segment in remove)
-        gone = frozenset(found_again)
+        gone = frozenset(forgotten)
         with self._changing:
             old = self._snapshot.manifest
             listed = {segment.file: segment for segment in old.segments}
@@ -174,16 +180,32 @@ class Catalogue:
             if segment.file not in {each.file for each in self.segments(segment.table)}:
                 return None
             lost = self._lost(segment, reason)
-            quarantine = self.folder / "quarantine"
-            # Linked before the change, so that no crash between the two can lose what somebody might still repair.
-            try:
-                quarantine.mkdir(mode=0o700, exist_ok=True)
-                (quarantine / segment.file.replace("/", "-")).hardlink_to(self.folder / segment.file)
-            except OSError as error:
-                _log.info("%s is not kept aside: %s", segment.file, error)
+            # A second name before the first one goes: whoever still reads it is not disturbed.
+            self._quarantine(self.folder / segment.file, os.link)
             self.commit(remove=[segment], lost=[lost])
-            _log.error("history: %s", lost.reason)
-            return MissingPart(start=lost.start, end=lost.end, reason=lost.reason)
+        return MissingPart(start=lost.start, end=lost.end, reason=lost.reason)
+
+    def keep_aside(self, path: Path) -> None:
+        """Move a file that is not listed into the quarantine, where somebody may look at it."""
+        self._quarantine(path, os.rename)
+
+    def _quarantine(self, path: Path, put: Callable[[Path, Path], None]) -> None:
+        place = self.folder / "quarantine" / f"{path.parent.name}-{path.name}"
+        try:
+            place.parent.mkdir(mode=0o700, exist_ok=True)
+            put(path, place)
+            os.utime(place, (self._clock(), self._clock()))
+        except OSError as error:
+            _log.info("history: %s could not be kept aside: %s", path, error)
+
+    def empty_quarantine(self, before: float) -> None:
+        """Delete what was set aside before a moment: it may tell who used what."""
+        for path in (self.folder / "quarantine").glob("*"):
+            try:
+                if path.stat().st_mtime < before:
+                    path.unlink()
+            except OSError as error:
+                _log.warning("history: cannot delete %s: %s", path, error)
 
     def close(self) -> None:
         """Let another process have the folder."""
@@ -205,6 +227,7 @@ class Catalogue:
             raise Failed(f"history: cannot write in {self.folder}: {error.strerror}") from error
 
     def _lost(self, segment: Segment, reason: str) -> Lost:
+        _log.error("history: %s cannot be used: %s", self.folder / segment.file, reason)
         return Lost(
             table=segment.table,
             start=segment.start,
@@ -228,30 +251,40 @@ class Catalogue:
 
     def _recover(self) -> Manifest:
         found = read_manifest(self.folder)
-        manifest = found.manifest or Manifest()
+        files = [path for path in self.folder.glob("*/*.parquet") if SEGMENT_FILE.fullmatch(path.name)]
+        if found.manifest is None:
+            self.strays = tuple(sorted(files))
+            self._serial = max((int(path.stem[-8:], 16) for path in files), default=0)
+            return Manifest()
+        manifest = found.manifest
         self._serial = manifest.serial
-        sound: list[Segment] = []
-        lost = list(manifest.lost)
-        for segment in manifest.segments:
-            reason = why_unsound(self.folder / segment.file, segment)
-            if reason is None:
-                sound.append(segment)
-            else:
-                lost.append(self._lost(segment, reason))
-                _log.error("history: %s", lost[-1].reason)
-        if len(sound) < len(manifest.segments) or found.manifest is None or found.unreadable:
+        unsound = {s.file: why for s in manifest.segments if (why := why_unsound(self.folder / s.file, s))}
+        if unsound or found.unreadable:
             manifest = Manifest(
                 generation=manifest.generation + 1,
                 serial=manifest.serial,
                 settled=manifest.settled,
-                segments=tuple(sound),
-                lost=tuple(lost),
+                segments=tuple(s for s in manifest.segments if s.file not in unsound),
+                lost=(
+                    *manifest.lost,
+                    *(self._lost(s, unsound[s.file]) for s in manifest.segments if s.file in unsound),
+                ),
             )
-            self._write(manifest)
+            try:
+                self._write(manifest)
+            except Failed as error:
+                # What is not written now is found again at the next start.
+                _log.warning("%s", error)
         listed = {segment.file for segment in manifest.segments}
-        for path in self.folder.glob("*/*.parquet"):
+        for path in files:
             file = f"{path.parent.name}/{path.name}"
-            if file not in listed and path.parent.name != "quarantine":
+            if file in listed:
+                continue
+            # Written and never listed, or replaced and not yet deleted. If the newest list may have been another one,
+            # or it is damaged, it is not thrown away.
+            if file in unsound or found.unreadable:
+                self.keep_aside(path)
+            else:
                 path.unlink()
         return manifest
 

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuherd.history.tables.deadlines import Deadlines
+from gpuherd.history.tables.disk import DiskFull
 from gpuherd.model.errors import Failed
+from gpuherd.model.text import SENTENCE_LENGTH, clean
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Engine", "TooLong", "TooMuch", "Unreadable", "named", "quoted"]
 
 Columns = Mapping[str, NDArray[Any]]
+
+_SPILL_PER_MEMORY = 4
+"""How much of what does not fit in memory may be on disk for a while, in multiples of the memory."""
 
 
 class TooMuch(Failed):
@@ -38,32 +43,42 @@ class Engine:
     """A DuckDB in memory whose tables are files. From any thread, several at a time."""
 
     def __init__(self, folder: Path, *, memory_bytes: int, threads: int = 2, name: str = "readers") -> None:
-        import duckdb  # noqa: PLC0415 - 25 MB, and only a hub with history needs them
+        import duckdb  # noqa: PLC0415 - some 30 MB, and only a hub with history needs them
 
-        self._errors = duckdb
-        spill = folder / "spill" / name
-        spill.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._root = duckdb.connect(
+        self._duckdb = duckdb
+        self._folder = folder
+        self._spill = folder / "spill" / name
+        self._spill.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._memory_bytes = memory_bytes
+        self._threads = threads
+        self._lending = threading.Lock()
+        self._deadlines = Deadlines()
+        self._idle: list[DuckDBPyConnection] = []
+        self._root = self._open()
+        self.restarts = 0
+        """How often it had to be opened anew: an error within DuckDB makes it refuse everything from then on."""
+
+    def _open(self) -> DuckDBPyConnection:
+        root = self._duckdb.connect(
             ":memory:",
             config={
-                "threads": threads,
-                "memory_limit": f"{memory_bytes}B",
-                "temp_directory": str(spill),
-                "max_temp_directory_size": f"{4 * memory_bytes}B",
+                "threads": self._threads,
+                "memory_limit": f"{self._memory_bytes}B",
+                "temp_directory": str(self._spill),
+                "max_temp_directory_size": f"{_SPILL_PER_MEMORY * self._memory_bytes}B",
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
                 "allow_community_extensions": "false",
                 "python_enable_replacements": "false",
             },
         )
-        self._root.execute("SET parquet_metadata_cache = true")
-        self._root.execute("SET TimeZone = 'UTC'")
-        self._root.execute(f"SET allowed_directories = [{quoted(str(folder.absolute()))}]")
-        self._root.execute("SET enable_external_access = false")
-        self._root.execute("SET lock_configuration = true")
-        self._idle: list[DuckDBPyConnection] = []
-        self._lending = threading.Lock()
-        self._deadlines = Deadlines()
+        # Twice as quick with many files; names are never used again, so it cannot be outdated.
+        root.execute("SET parquet_metadata_cache = true")
+        root.execute("SET TimeZone = 'UTC'")
+        root.execute(f"SET allowed_directories = [{quoted(str(self._folder))}]")
+        root.execute("SET enable_external_access = false")
+        root.execute("SET lock_configuration = true")
+        return root
 
     def query(
         self,
@@ -78,14 +93,16 @@ class Engine:
         ``arrays`` are further tables of numpy columns by name. Nulls come as NaN in numbers (whole ones become
         floats), as None among objects, as NaT in times. Raises ``TooMuch``, ``TooLong``, ``Unreadable``, ``Failed``.
         """
-        with self._connection() as connection, self._failures(connection, deadline_seconds):
+        with (
+            self._failures(deadline_seconds),
+            self._connection() as connection,
+            self._deadlines.interrupting(connection, deadline_seconds),
+        ):
             for name, columns in (arrays or {}).items():
                 connection.register(name, dict(columns))
-            try:
-                answer = connection.execute(sql, list(parameters)).fetchnumpy()
-            finally:
-                for name in arrays or ():
-                    connection.unregister(name)
+            answer = connection.execute(sql, list(parameters)).fetchnumpy()
+            for name in arrays or ():
+                connection.unregister(name)
         return {name: filled(column) for name, column in answer.items()}
 
     def execute(
@@ -97,18 +114,16 @@ class Engine:
         lists: Mapping[str, list[str | None]] | None = None,
     ) -> None:
         """Run one statement that gives nothing; ``lists`` are its variables."""
-        with self._connection() as connection, self._failures(connection, None):
-            try:
-                for name, columns in (arrays or {}).items():
-                    connection.register(name, dict(columns))
-                for name, values in (lists or {}).items():
-                    connection.execute(f"SET VARIABLE {name} = ?::VARCHAR[]", [values])
-                connection.execute(sql, list(parameters))
-            finally:
-                for name in arrays or ():
-                    connection.unregister(name)
-                for name in lists or ():
-                    connection.execute(f"RESET VARIABLE {name}")
+        with self._failures(), self._connection() as connection:
+            for name, columns in (arrays or {}).items():
+                connection.register(name, dict(columns))
+            for name, values in (lists or {}).items():
+                connection.execute(f"SET VARIABLE {name} = ?::VARCHAR[]", [values])
+            connection.execute(sql, list(parameters))
+            for name in arrays or ():
+                connection.unregister(name)
+            for name in lists or ():
+                connection.execute(f"RESET VARIABLE {name}")
 
     def close(self) -> None:
         """Let go of memory and files."""
@@ -122,19 +137,40 @@ class Engine:
     @contextmanager
     def _connection(self) -> Iterator[DuckDBPyConnection]:
         with self._lending:
+            restarts = self.restarts
             connection = self._idle.pop() if self._idle else self._root.cursor()
         try:
             yield connection
-        finally:
-            with self._lending:
+        except (self._duckdb.InternalException, self._duckdb.FatalException):
+            connection.close()
+            self._restart(restarts)
+            raise
+        except BaseException:
+            # Whatever state it is in now, the next question is not to find out.
+            connection.close()
+            raise
+        with self._lending:
+            if restarts == self.restarts:
                 self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _restart(self, restarts: int) -> None:
+        with self._lending:
+            if restarts != self.restarts:
+                return  # another thread met the same error and has done it
+            self.restarts += 1
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+            self._root.close()
+            self._root = self._open()
 
     @contextmanager
-    def _failures(self, connection: DuckDBPyConnection, deadline_seconds: float | None) -> Iterator[None]:
-        errors = self._errors
+    def _failures(self, deadline_seconds: float | None = None) -> Iterator[None]:
+        errors = self._duckdb
         try:
-            with self._deadlines.interrupting(connection, deadline_seconds):
-                yield
+            yield
         except errors.OutOfMemoryException as error:
             raise TooMuch(
                 "history: the question needs more memory than history.query_memory_bytes allows; ask for a shorter "
@@ -142,23 +178,21 @@ class Engine:
             ) from error
         except errors.InterruptException as error:
             raise TooLong(
-                f"history: no answer within {deadline_seconds:g} s; ask for a shorter range or less detail"
-                if deadline_seconds is not None
-                else "history: the question was given up"
+                "history: the question was given up"
+                if deadline_seconds is None
+                else f"history: no answer within {deadline_seconds:g} s; ask for a shorter range or less detail"
             ) from error
-        except (
-            errors.IOException,
-            errors.InvalidInputException,
-            errors.SerializationException,
-            errors.InternalException,
-            errors.FatalException,
-            errors.ConversionException,
-            errors.OutOfRangeException,
-            RuntimeError,
-        ) as error:
-            raise Unreadable(f"history: {str(error).splitlines()[0][:300]}") from error
-        except errors.Error as error:
-            raise Failed(f"history: {str(error).splitlines()[0][:300]}") from error
+        except (errors.ParserException, errors.BinderException, errors.CatalogException) as error:
+            raise Failed(f"history: {_sentence(error)}") from error
+        except (errors.Error, RuntimeError) as error:
+            # Of damaged files, DuckDB says almost anything.
+            full = "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
+            raise (DiskFull if full else Unreadable)(f"history: {_sentence(error)}") from error
+
+
+def _sentence(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return clean(lines[0], SENTENCE_LENGTH) if lines else type(error).__name__
 
 
 def filled(column: NDArray[Any]) -> NDArray[Any]:

@@ -38,12 +38,14 @@ class Found(Struct, frozen=True, kw_only=True):
     manifest: Manifest | None
     unreadable: tuple[str, ...]
     """Names of copies that are there and make no sense."""
-    is_certain: bool
-    """Whether no newer one can have been lost."""
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Make it the one that counts, durably. ``OSError`` before the first copy is in place leaves the old one."""
+    """Make it the one that counts, durably. ``OSError``: the old one counts.
+
+    Files that it no longer lists are to be deleted only afterwards; so a crash between the two copies leaves either of
+    them true.
+    """
     body = msgspec.json.encode(manifest)
     head = f"{_HEAD}{hashlib.blake2b(body, digest_size=16).hexdigest()}\n"
     content = head.encode() + body + b"\n"
@@ -51,7 +53,9 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     try:
         write_whole(folder / _NAMES[1], content)
     except OSError as error:
-        # The change is made: a caller who took this for a failure would delete files that are listed.
+        # The change is made: a caller who took this for a failure would delete files that are listed. The old copy
+        # does not agree with the files any more, and must not be believed if the first is lost.
+        (folder / _NAMES[1]).unlink(missing_ok=True)
         _log.warning("history: no second copy of the manifest: %s", error)
 
 
@@ -72,7 +76,7 @@ def read_manifest(folder: Path) -> Found:
         else:
             found.append(manifest)
     newest = max(found, key=lambda each: each.generation, default=None)
-    return Found(manifest=newest, unreadable=tuple(unreadable), is_certain=not unreadable)
+    return Found(manifest=newest, unreadable=tuple(unreadable))
 
 
 def _decode(content: bytes) -> Manifest | None:

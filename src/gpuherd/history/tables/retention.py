@@ -11,15 +11,23 @@ __all__ = ["forget", "shrink"]
 
 
 def forget(tables: Tables, keep_seconds: Mapping[str, float], now: float) -> tuple[Segment, ...]:
-    """Remove the segments of each table whose last row is older than that; works on a full disk."""
+    """Remove the segments of each table whose last row is older than that; works on a full disk.
+
+    What was lost and would have been forgotten by now is not told any more.
+    """
     due = [
         segment
         for table, seconds in keep_seconds.items()
         for segment in tables.segments(table)
         if segment.end < now - seconds
     ]
-    if due:
-        tables.commit(remove=due)
+    told = [
+        lost
+        for lost in tables.catalogue.lost()
+        if lost.table in keep_seconds and lost.end < now - keep_seconds[lost.table]
+    ]
+    if due or told:
+        tables.catalogue.commit(remove=due, forgotten=told)
     return tuple(due)
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - SQL is put together of quoted names only; what is asked for goes in as parameters
 """Tables: what is written, asked and replaced, with files that may go bad at any time."""
 
 from __future__ import annotations
@@ -8,36 +7,31 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from gpuherd.history.tables.catalogue import Catalogue, Snapshot
-from gpuherd.history.tables.disk import DiskFull, is_full, sync_file, sync_folder
-from gpuherd.history.tables.engine import Columns, Engine, Unreadable, named, quoted
-from gpuherd.history.tables.segments import Segment, Shape, checksum_of, why_unsound
-from gpuherd.history.tables.writing import Sortable, column_query
-from gpuherd.model.errors import Failed
+from gpuherd.history.tables.adoption import adopt
+from gpuherd.history.tables.catalogue import Catalogue, Outdated
+from gpuherd.history.tables.disk import sync_folder
+from gpuherd.history.tables.engine import Columns, Engine, TooMuch, Unreadable
+from gpuherd.history.tables.parts import Part, filled_in
+from gpuherd.history.tables.segments import Segment, Shape
+from gpuherd.history.tables.soundness import Soundness
+from gpuherd.history.tables.writing import SegmentWriter, Sortable
 from gpuherd.model.history import MissingPart
 
 __all__ = ["Answer", "Part", "Tables"]
 
 WRITER_MEMORY_BYTES = 256 * 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What of a table a question is about: the segments with rows in a range, or some by name."""
-
-    table: str
-    start: float = -math.inf
-    end: float = math.inf
-    segments: tuple[Segment, ...] | None = None
-    """Only these, instead of those in the range."""
-    with_serial: bool = False
-    """Adds a column ``serial``: that of the segment which a row is in."""
+CHECKED_BYTES_PER_QUERY = 64 * 2**20
+"""What was not looked at since the start is checked before it is first believed, some 20 ms worth at a time."""
+CHECKED_BYTES_PER_TEND = 64 * 2**20
+CHECK_AGAIN_SECONDS = 86_400.0
+QUARANTINE_SECONDS = 30 * 86_400.0
+"""How long files that cannot be used are kept for somebody to look at."""
+_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +57,26 @@ class Tables:
         self.folder = folder.absolute()
         self.shapes = {shape.name: shape for shape in shapes}
         self.catalogue = Catalogue(self.folder, clock=clock)
+        self._soundness = Soundness(self.folder)
+        self._engines: list[Engine] = []
+        try:
+            self._open(query_memory_bytes, min(4, os.cpu_count() or 1) if threads is None else threads)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, query_memory_bytes: int, threads: int) -> None:
         for shape in self.shapes.values():
             (self.folder / shape.name).mkdir(mode=0o700, exist_ok=True)
         sync_folder(self.folder)
-        cores = min(4, os.cpu_count() or 1) if threads is None else threads
-        self.readers = Engine(self.folder, memory_bytes=query_memory_bytes, threads=cores)
+        self._readers = Engine(self.folder, memory_bytes=query_memory_bytes, threads=threads)
+        self._engines.append(self._readers)
         # Apart from the readers: writing takes neither their threads nor their memory.
-        self.writer = Engine(self.folder, memory_bytes=WRITER_MEMORY_BYTES, threads=1, name="writer")
+        writing = Engine(self.folder, memory_bytes=WRITER_MEMORY_BYTES, threads=1, name="writer")
+        self._engines.append(writing)
+        self._writer = SegmentWriter(self.folder, writing)
+        if self.catalogue.strays:
+            adopt(self.catalogue, self.shapes, writing)
 
     def query(
         self,
@@ -85,9 +92,31 @@ class Tables:
         A file that turns out to be bad is set aside, and the rest is asked again. Raises ``Failed`` (``TooMuch``,
         ``TooLong``) if there is no answer.
         """
-        return self._careful(
-            self.readers, sql, parts, parameters, arrays=arrays, deadline_seconds=deadline_seconds
-        )
+        for rounds_left in reversed(range(_ROUNDS)):
+            with self.catalogue.hold() as snapshot:
+                chosen = {name: part.chosen(snapshot) for name, part in parts.items()}
+                if self._set_unsound_aside(chosen, budget_bytes=CHECKED_BYTES_PER_QUERY):
+                    continue
+                restarts = self._readers.restarts
+                try:
+                    columns = self._readers.query(
+                        filled_in(sql, parts, chosen, self.shapes, self.folder),
+                        parameters,
+                        arrays=arrays,
+                        deadline_seconds=deadline_seconds,
+                    )
+                except (Unreadable, TooMuch) as error:
+                    # A damaged file can ask for any amount of memory; but checking everything again whenever somebody
+                    # asks too much would be a burden.
+                    within = math.inf if isinstance(error, TooMuch) else 0.0
+                    is_bad = self._set_unsound_aside(chosen, within_seconds=within)
+                    # An error in another thread's question may have ended this one.
+                    if not rounds_left or not (is_bad or self._readers.restarts > restarts):
+                        raise
+                    continue
+                missing = [snapshot.missing(part.table, part.start, part.end) for part in parts.values()]
+                return Answer(columns, tuple(dict.fromkeys(each for found in missing for each in found)))
+        raise Unreadable("history: more and more files turn out to be damaged; look at the disk")
 
     def write(
         self, table: str, columns: Mapping[str, Sortable], *, partition: int, level: int = 0
@@ -96,8 +125,12 @@ class Tables:
 
         Columns of the shape that are not given are null; NaN becomes null. Raises ``DiskFull``, ``Failed``.
         """
-        sql, given, lists = column_query(self.shapes[table], columns)
-        return self._make(table, sql, partition, level, arrays={"given": given}, lists=lists)
+        serial = self.catalogue.next_serial()
+        return self._trusted(
+            self._writer.of_columns(
+                self.shapes[table], columns, partition=partition, serial=serial, level=level
+            )
+        )
 
     def write_query(
         self,
@@ -110,18 +143,33 @@ class Tables:
         level: int = 0,
         arrays: Mapping[str, Columns] | None = None,
     ) -> Segment | None:
-        """Make a segment of an answer, without its passing through Python; it must come with ORDER BY.
+        """Make a segment of an answer, sorted, without its passing through Python. None if there are no rows.
 
-        Its columns are taken by name; those of the shape that it lacks are null. None if there are no rows. Raises
-        ``Unreadable`` if a part cannot be read wholly: a file that is bad has then been set aside; try again.
+        Its columns are taken by name; those of the shape that it lacks are null. Raises ``Unreadable`` if a part cannot
+        be read wholly: a file that is bad has then been set aside; try again, without it. Damage is never copied.
+        ``Outdated`` if a segment asked for by name is not listed any more.
         """
         with self.catalogue.hold() as snapshot:
-            text = self._fill_in(sql, parts, snapshot)
+            chosen = {name: part.chosen(snapshot) for name, part in parts.items()}
+            for name, part in parts.items():
+                if part.segments is not None and len(part.segments) != len(chosen[name]):
+                    raise Outdated("history: a file was replaced or removed in the meantime")
+            if self._set_unsound_aside(chosen):
+                raise Unreadable("history: a file was damaged and has been set aside")
             try:
-                return self._make(table, text, partition, level, parameters=parameters, arrays=arrays)
-            except Unreadable as error:
-                self._set_bad_aside(parts, snapshot, error)
+                segment = self._writer.of_answer(
+                    self.shapes[table],
+                    filled_in(sql, parts, chosen, self.shapes, self.folder),
+                    parameters,
+                    arrays,
+                    partition=partition,
+                    serial=self.catalogue.next_serial(),
+                    level=level,
+                )
+            except (Unreadable, TooMuch):
+                self._set_unsound_aside(chosen, within_seconds=0)
                 raise
+        return self._trusted(segment)
 
     def commit(
         self,
@@ -147,137 +195,41 @@ class Tables:
         """Tell what of a table had to be given up in a range."""
         return self.catalogue.missing(table, start, end)
 
+    def tend(self, now: float) -> None:
+        """Do what is due in the background: take the ballast back, check files for damage, empty the quarantine.
+
+        Blocking for a few tens of milliseconds; call it every few seconds.
+        """
+        self.catalogue.ballast.restore()
+        self.catalogue.empty_quarantine(now - QUARANTINE_SECONDS)
+        with self.catalogue.hold() as snapshot:
+            segments = snapshot.manifest.segments
+            self._soundness.forget_others(segment.file for segment in segments)
+            for segment, reason in self._soundness.unsound(
+                segments, within_seconds=CHECK_AGAIN_SECONDS, budget_bytes=CHECKED_BYTES_PER_TEND
+            ):
+                self.catalogue.set_aside(segment, reason)
+
     def close(self) -> None:
         """Let go of everything."""
-        self.readers.close()
-        self.writer.close()
+        for engine in self._engines:
+            engine.close()
         self.catalogue.close()
 
-    # -- inside
+    def _trusted(self, segment: Segment | None) -> Segment | None:
+        if segment is not None:
+            self._soundness.trust(segment)
+        return segment
 
-    def _careful(
+    def _set_unsound_aside(
         self,
-        engine: Engine,
-        sql: str,
-        parts: Mapping[str, Part],
-        parameters: Sequence[object],
+        chosen: Mapping[str, Sequence[Segment]],
         *,
-        arrays: Mapping[str, Columns] | None,
-        deadline_seconds: float | None,
-    ) -> Answer:
-        for is_last in (False, False, True):
-            with self.catalogue.hold() as snapshot:
-                text = self._fill_in(sql, parts, snapshot)
-                try:
-                    columns = engine.query(text, parameters, arrays=arrays, deadline_seconds=deadline_seconds)
-                except Unreadable as error:
-                    if not self._set_bad_aside(parts, snapshot, error) or is_last:
-                        raise
-                    continue
-                missing = [snapshot.missing(part.table, part.start, part.end) for part in parts.values()]
-                return Answer(columns, tuple(dict.fromkeys(each for found in missing for each in found)))
-        raise AssertionError  # pragma: no cover - the last round returns or raises
-
-    def _fill_in(self, sql: str, parts: Mapping[str, Part], snapshot: Snapshot) -> str:
-        for name, part in parts.items():
-            sql = sql.replace("{" + name + "}", self._source(part, snapshot))
-        return sql
-
-    def _chosen(self, part: Part, snapshot: Snapshot) -> tuple[Segment, ...]:
-        chosen = snapshot.segments(part.table, part.start, part.end)
-        if part.segments is None:
-            return chosen
-        wanted = {segment.file for segment in part.segments}
-        return tuple(segment for segment in snapshot.segments(part.table) if segment.file in wanted)
-
-    def _source(self, part: Part, snapshot: Snapshot) -> str:
-        shape = self.shapes[part.table]
-        chosen = self._chosen(part, snapshot)
-        kinds = [*shape.columns.items(), *([("serial", "BIGINT")] if part.with_serial else [])]
-        nothing = ", ".join(f"CAST(NULL AS {kind}) AS {named(name)}" for name, kind in kinds)
-        empty = f"SELECT {nothing} WHERE false"
-        if not chosen:
-            return f"({empty})"
-        paths = ", ".join(quoted(str(self.folder / segment.file)) for segment in chosen)
-        is_uniform = all(segment.shape == shape.fingerprint for segment in chosen)
-        options = "" if is_uniform else ", union_by_name = true"
-        options += ", filename = true" if part.with_serial else ""
-        source = f"read_parquet([{paths}]{options})"
-        if part.with_serial:
-            # The file's name ends in its serial, in hexadecimal.
-            serial = "CAST(concat('0x', filename[-16:-9]) AS BIGINT)"
-            source = f"(SELECT * EXCLUDE (filename), {serial} AS serial FROM {source})"
-        return source if is_uniform else f"({empty} UNION ALL BY NAME SELECT * FROM {source})"
-
-    def _set_bad_aside(self, parts: Mapping[str, Part], snapshot: Snapshot, error: Unreadable) -> bool:
-        is_any = False
-        for part in parts.values():
-            for segment in self._chosen(part, snapshot):
-                reason = why_unsound(self.folder / segment.file, segment, thoroughly=True)
-                if reason is not None:
-                    self.catalogue.set_aside(segment, reason)
-                    is_any = True
-        return is_any
-
-    def _make(
-        self,
-        table: str,
-        sql: str,
-        partition: int,
-        level: int,
-        *,
-        parameters: Sequence[object] = (),
-        arrays: Mapping[str, Columns] | None = None,
-        lists: Mapping[str, list[str | None]] | None = None,
-    ) -> Segment | None:
-        shape = self.shapes[table]
-        serial = self.catalogue.next_serial()
-        beside = self.folder / "writing" / f"{serial:08x}.parquet"
-        nothing = ", ".join(f"CAST(NULL AS {kind}) AS {named(name)}" for name, kind in shape.columns.items())
-        typed = ", ".join(f"CAST({named(n)} AS {kind}) AS {named(n)}" for n, kind in shape.columns.items())
-        whole = f"SELECT {typed} FROM ((SELECT {nothing} WHERE false) UNION ALL BY NAME ({sql}))"
-        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {shape.row_group_rows}"
-        options += f", {shape.options}" if shape.options else ""
-        try:
-            self.writer.execute(
-                f"COPY ({sql if lists is not None else whole}) TO {quoted(str(beside))} ({options})",
-                parameters,
-                arrays=arrays,
-                lists=lists,
-            )
-            moment = f"epoch({named(shape.time)})" if shape.has_timestamps else named(shape.time)
-            found = self.writer.query(
-                f"SELECT count(*) AS n, min({moment})::DOUBLE AS a, max({moment})::DOUBLE AS b "
-                f"FROM read_parquet({quoted(str(beside))})"
-            )
-            if not int(found["n"][0]):
-                beside.unlink()
-                return None
-            size_bytes, checksum = beside.stat().st_size, checksum_of(beside)
-            sync_file(beside)
-            stamp = datetime.fromtimestamp(partition, UTC).strftime("%Y-%m-%dT%H%M")
-            file = f"{table}/{stamp}-{serial:08x}.parquet"
-            beside.rename(self.folder / file)
-            sync_folder(self.folder / table)
-        except BaseException as error:
-            beside.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                if is_full(error):
-                    raise DiskFull(f"history: the disk of {self.folder} is full; make room on it") from error
-                raise Failed(f"history: cannot write in {self.folder}: {error.strerror}") from error
-            if isinstance(error, Unreadable) and "No space left" in str(error.__cause__):
-                raise DiskFull(f"history: the disk of {self.folder} is full; make room on it") from error
-            raise
-        return Segment(
-            file=file,
-            table=table,
-            partition=partition,
-            start=float(found["a"][0]),
-            end=float(found["b"][0]),
-            rows=int(found["n"][0]),
-            size_bytes=size_bytes,
-            checksum=checksum,
-            serial=serial,
-            level=level,
-            shape=shape.fingerprint,
-        )
+        within_seconds: float = math.inf,
+        budget_bytes: float = math.inf,
+    ) -> bool:
+        segments = {segment.file: segment for each in chosen.values() for segment in each}.values()
+        bad = self._soundness.unsound(segments, within_seconds=within_seconds, budget_bytes=budget_bytes)
+        for segment, reason in bad:
+            self.catalogue.set_aside(segment, reason)
+        return bool(bad)

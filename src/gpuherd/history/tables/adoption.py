@@ -1,0 +1,66 @@
+"""Listing anew what lies in the folder, when every copy of the list is lost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gpuherd.history.tables.catalogue import Catalogue
+from gpuherd.history.tables.engine import Engine, quoted
+from gpuherd.history.tables.segments import SEGMENT_FILE, Segment, Shape, checksum_of
+from gpuherd.history.tables.writing import extent_of
+from gpuherd.model.errors import Failed
+
+__all__ = ["adopt"]
+
+_log = logging.getLogger(__name__)
+
+
+def adopt(catalogue: Catalogue, shapes: Mapping[str, Shape], engine: Engine) -> None:
+    """List every file that can be read, and set the others aside.
+
+    How far the sinks had settled is not known any more: they take the journal's files again from the first that is
+    left.
+    """
+    found: list[Segment] = []
+    for path in catalogue.strays:
+        shape = shapes.get(path.parent.name)
+        try:
+            segment = None if shape is None else _described(path, shape, engine)
+        except (Failed, OSError) as error:
+            _log.error("history: %s is not taken over: %s", path, error)
+            segment = None
+        if segment is None:
+            catalogue.keep_aside(path)
+        else:
+            found.append(segment)
+    _log.error(
+        "history: the manifest was lost; %d of %d files were taken over as they are",
+        len(found),
+        len(catalogue.strays),
+    )
+    catalogue.commit(add=found)
+
+
+def _described(path: Path, shape: Shape, engine: Engine) -> Segment | None:
+    name = SEGMENT_FILE.fullmatch(path.name)
+    start, end, rows = extent_of(engine, shape, path)
+    if name is None or not rows:
+        return None
+    columns = engine.query(f"DESCRIBE FROM read_parquet({quoted(str(path))})")
+    kinds = dict(zip(columns["column_name"].tolist(), columns["column_type"].tolist(), strict=True))
+    is_current = list(kinds.items()) == list(shape.columns.items())
+    return Segment(
+        file=f"{shape.name}/{path.name}",
+        table=shape.name,
+        partition=int(datetime.strptime(name[1], "%Y-%m-%dT%H%M").replace(tzinfo=UTC).timestamp()),
+        start=start,
+        end=end,
+        rows=rows,
+        size_bytes=path.stat().st_size,
+        checksum=checksum_of(path),
+        serial=int(name[2], 16),
+        shape=shape.fingerprint if is_current else "",
+    )
