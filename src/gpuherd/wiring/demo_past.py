@@ -33,9 +33,8 @@ __all__ = ["DemoPast"]
 HOUR = 3600.0
 DAY = 24 * HOUR
 SLOT = 900
-COARSE_SECONDS = 300.0
-FINE_SECONDS = 10.0
-FINE_HOURS = 3.0
+GRAINS = ((7 * DAY, 900.0), (3 * HOUR, 300.0), (0.0, 10.0))
+"""Until how long ago samples lie how far apart, both in seconds."""
 BUSY_FROM = 0.05
 FREE, BUSY, HELD = (DEVICE_STATES.index(state) for state in ("free", "busy", "held"))
 _DEVICE = {name: place for place, name in enumerate(DEVICE_METRICS)}
@@ -135,14 +134,15 @@ class DemoPast:
         self._power = {card.key: card for cards in self._cards for card in cards}
 
     def batches(self) -> Iterator[Batch]:
-        """Give one batch a day, and the last hours finely."""
-        fine_from = np.floor((self.now - FINE_HOURS * HOUR) / COARSE_SECONDS) * COARSE_SECONDS
+        """Give one batch a day, the later the finer."""
         start = self.begins
-        while start < fine_from:
-            end = min(start + DAY, fine_from)
-            yield self._batch(np.arange(start, end, COARSE_SECONDS), start, end)
-            start = end
-        yield self._batch(np.arange(fine_from, self.now - FINE_SECONDS, FINE_SECONDS), fine_from, self.now)
+        for ago, grain in GRAINS:
+            until = self.now - grain if not ago else np.floor((self.now - ago) / 900.0) * 900.0
+            while start < until:
+                end = min(start + DAY, until)
+                is_last = not ago and end == until
+                yield self._batch(np.arange(start, end, grain), start, self.now if is_last else end)
+                start = end
 
     def _batch(self, times: Floats, start: float, end: float) -> Batch:
         cards = [card for node in self._cards for card in node]
