@@ -85,6 +85,10 @@ class Names:
         """Give the user whom a name stands for; itself if it is no alias."""
         return self._users.get(name, name)
 
+    def with_aliases(self, users: Collection[str]) -> frozenset[str]:
+        """Give these users and all names that stand for one of them."""
+        return frozenset(users).union(alias for alias, user in self._users.items() if user in users)
+
     def person(self, users: Collection[str]) -> str | None:
         """Give the one person that all of these users are, as far as aliases tell; none if they are several."""
         persons = {self.user(user) for user in users}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import threading
 import unicodedata
 
 from gpuherd.fleet.pseudonym_words import ANIMALS, QUALITIES
@@ -34,7 +35,7 @@ MAX_KEPT = 50_000
 
 
 class Pseudonyms:
-    """Gives pseudonyms; two names in use never share one."""
+    """Gives pseudonyms, in any thread; two names in use never share one."""
 
     def __init__(self, secret: bytes) -> None:
         """``secret``: at least 16 random bytes, kept for as long as pseudonyms are to stay the same."""
@@ -43,15 +44,17 @@ class Pseudonyms:
         self._secret = secret
         self._given: dict[str, str] = {}
         self._taken: dict[str, str] = {}
+        self._making = threading.Lock()
 
     def of(self, name: str) -> str:
         """Give a user's pseudonym. Capitals make no difference."""
         given = self._given.get(name)
         if given is None:
-            if len(self._given) >= MAX_KEPT:
-                self._given.clear()
-                self._taken.clear()
-            given = self._given[name] = self._make(unicodedata.normalize("NFKC", name).casefold())
+            with self._making:
+                if len(self._given) >= MAX_KEPT:
+                    self._given.clear()
+                    self._taken.clear()
+                given = self._given[name] = self._make(unicodedata.normalize("NFKC", name).casefold())
         return given
 
     def _make(self, person: str) -> str:
