@@ -132,6 +132,8 @@ class DemoPast:
             self._cards.append(cards)
             self._node_ids.append(node_id)
         self._power = {card.key: card for cards in self._cards for card in cards}
+        self._starts = np.array([stay.start for _, stay in self.stays])
+        self._ends = np.array([stay.end for _, stay in self.stays])
 
     def batches(self) -> Iterator[Batch]:
         """Give one batch a day, the later the finer."""
@@ -197,10 +199,9 @@ class DemoPast:
         firsts: list[Floats] = []
         lasts: list[Floats] = []
         measures: list[Floats] = []
-        for key, stay in self.stays:
+        for place in np.flatnonzero((self._starts < end) & (self._ends > start)):
+            key, stay = self.stays[place]
             begins, ends = max(start, stay.start), min(end, stay.end)
-            if ends <= begins:
-                continue
             card = self._power[key]
             slot = np.arange(int(begins // SLOT), int(np.ceil(ends / SLOT)), dtype=np.int64) * SLOT
             first, last = np.maximum(slot, begins), np.minimum(slot + SLOT, ends)

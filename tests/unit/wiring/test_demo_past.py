@@ -72,9 +72,9 @@ def test_samples_say_what_the_stays_say(past: DemoPast) -> None:
         assert np.all(samples.time < NOW)
         for row in range(0, len(samples), 997):
             key, time = samples.keys[samples.subject[row]], samples.time[row]
-            stay = next((s for s in by_key[key] if s.start <= time < s.end), None)
+            present = next((s for s in by_key[key] if s.start <= time < s.end), None)
             state = DEVICE_STATES[samples.state[row]]
-            expected = "free" if stay is None else "busy" if stay.load >= 0.05 else "held"
+            expected = "free" if present is None else "busy" if present.load >= 0.05 else "held"
             assert state == expected
             assert (samples.values[row, column] > 0) == (expected == "busy")
             seen.add(state)
