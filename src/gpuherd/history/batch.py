@@ -74,8 +74,6 @@ class FrameMark(NamedTuple):
     node_id: str
     boot_id: str
     seq: int
-    time: float | None = None
-    """Of the last sample among them, by the node's own clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,127 @@
+"""Columns of numbers as few bytes, without losing a bit: one number if all are the same, whole numbers of a unit if
+they are, runs of the same, else as they are.
+
+Cheap rather than small: what is written here lives for an hour. Ratios are percents, power milliwatts, clocks
+megahertz and memory kibibytes on nearly every card, so most columns shrink to one to four bytes a number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuherd.history.batch import Floats
+
+__all__ = ["UNITS", "Packed", "pack", "pack_codes", "pack_runs", "unpack", "unpack_codes"]
+
+Packed = tuple[int, float, bytes]
+"""How it is written, the unit, and the bytes."""
+
+SAME, WHOLE, RUNS, AS_IS = range(4)
+COUNTED = 4
+"""Codes that count up from nothing: 0, 1, 2…"""
+
+UNITS: dict[str, tuple[float, ...]] = {
+    "ratio": (-100.0, -10_000.0),
+    "cores": (-100.0,),
+    "bytes": (1024.0,),
+    "bytes/second": (1024.0,),
+    "celsius": (1.0, -10.0),
+    "watts": (-1000.0,),
+    "hertz": (1e6,),
+    "count": (1.0,),
+    "level": (1.0,),
+    "seconds": (1.0, -100.0),
+}
+"""Units to try, by what the column is measured in: a number is so many times the unit; below 0, such parts of one."""
+
+_WHOLE_TYPES = ("<u1", "<u2", "<u4")
+
+
+def pack(values: Floats, units: tuple[float, ...] = ()) -> Packed:
+    """Write numbers; NaN is unknown and stays it."""
+    if len(values) and _is_same(values):
+        return SAME, 0.0, values[:1].astype("<f8").tobytes()
+    unknown = np.isnan(values)
+    for unit in units:
+        whole = np.rint(values / unit if unit > 0 else values * -unit)
+        if not ((_times(whole, unit) == values) | unknown).all():
+            continue
+        low, high = np.fmin.reduce(whole, initial=np.inf), np.fmax.reduce(whole, initial=-np.inf)
+        for kind in _WHOLE_TYPES:
+            most = np.iinfo(kind).max
+            if low >= 0 and high < most:
+                whole[unknown] = most
+                return WHOLE, unit, whole.astype(kind).tobytes()
+    return AS_IS, 0.0, values.astype("<f8").tobytes()
+
+
+def pack_runs(values: Floats) -> Packed:
+    """Write numbers of which neighbours are often the same, such as times."""
+    if len(values) == 0 or _is_same(values):
+        return pack(values)
+    starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+    if 2 * len(starts) > len(values):
+        return AS_IS, 0.0, values.astype("<f8").tobytes()
+    lengths = np.diff(starts, append=len(values)).astype("<u4")
+    return RUNS, float(len(starts)), lengths.tobytes() + values[starts].astype("<f8").tobytes()
+
+
+def unpack(packed: Packed, length: int) -> Floats:
+    """Read ``length`` numbers; ``ValueError`` if they are not that many."""
+    kind, unit, content = packed
+    if kind == SAME:
+        return np.full(length, np.frombuffer(content, "<f8", 1)[0])
+    if kind == AS_IS:
+        values = np.frombuffer(content, "<f8").astype(np.float64)
+    elif kind == RUNS:
+        runs = int(unit)
+        lengths = np.frombuffer(content, "<u4", runs)
+        if int(lengths.sum(dtype=np.int64)) != length:
+            raise ValueError("runs of another length")
+        values = np.repeat(np.frombuffer(content, "<f8", runs, 4 * runs), lengths).astype(np.float64)
+    elif kind == WHOLE and length:
+        cells = np.frombuffer(content, _WHOLE_TYPES[{1: 0, 2: 1, 4: 2}.get(len(content) // length, 0)])
+        values = _times(cells.astype(np.float64), unit)
+        values[cells == np.iinfo(cells.dtype).max] = np.nan
+    else:
+        raise ValueError("an unknown way of writing numbers")
+    if len(values) != length:
+        raise ValueError("another number of numbers")
+    return values
+
+
+def pack_codes(codes: NDArray[Any]) -> Packed:
+    """Write whole numbers from 0 on."""
+    if len(codes) == 0:
+        return AS_IS, 0.0, b""
+    high = int(codes.max())
+    if high == len(codes) - 1 and bool((codes == np.arange(len(codes))).all()):
+        return COUNTED, 0.0, b""
+    if int(codes.min()) == high:
+        return SAME, float(high), b""
+    kind = next(kind for kind in _WHOLE_TYPES if high <= np.iinfo(kind).max)
+    return WHOLE, 0.0, codes.astype(kind).tobytes()
+
+
+def unpack_codes(packed: Packed, length: int) -> NDArray[np.int64]:
+    """Read ``length`` whole numbers; ``ValueError`` if they are not that many."""
+    kind, same, content = packed
+    if length == 0 or kind == COUNTED:
+        return np.arange(length, dtype=np.int64)
+    if kind == SAME:
+        return np.full(length, int(same), dtype=np.int64)
+    if kind != WHOLE or len(content) % length or len(content) // length not in (1, 2, 4):
+        raise ValueError("an unknown way of writing codes")
+    return np.frombuffer(content, f"<u{len(content) // length}").astype(np.int64)
+
+
+def _is_same(values: Floats) -> bool:
+    first = values[0]
+    return bool(np.isnan(values).all() if np.isnan(first) else (values == first).all())
+
+
+def _times(whole: Floats, unit: float) -> Floats:
+    return whole * unit if unit > 0 else whole / -unit

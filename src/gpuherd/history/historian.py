@@ -1,0 +1,264 @@
+"""Keeps the journal and everyone for whom it is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from gpuherd.history.batch import Batch
+from gpuherd.history.journal import Journal, JournalFiles
+from gpuherd.history.marks import Marks
+from gpuherd.history.settings import HistorySettings
+from gpuherd.history.store import Sink, SinkHealth
+from gpuherd.model.errors import Failed, GpuherdError, Misconfigured
+from gpuherd.model.text import clip
+
+__all__ = ["Historian", "HistoryHealth", "JournalHealth"]
+
+log = logging.getLogger(__name__)
+
+
+class JournalHealth(Struct, frozen=True, kw_only=True):
+    """How writing down is doing. While it fails nodes get no acknowledgement, and what they say is live only."""
+
+    state: Literal["ok", "failing"]
+    written_at: Annotated[float | None, Meta(description="Hub time, UTC epoch seconds.")] = None
+    files: int = 0
+    size_bytes: int = 0
+    damaged_records: Annotated[int, Meta(description="Places that could not be read at the last start.")] = 0
+    lost_names: Annotated[int, Meta(description="Devices or stays left out because of that.")] = 0
+    torn_bytes: Annotated[int, Meta(description="Cut off at the last start; never acknowledged.")] = 0
+    last_error: str | None = None
+    last_error_at: float | None = None
+
+
+class HistoryHealth(Struct, frozen=True, kw_only=True):
+    """How remembering is doing."""
+
+    journal: JournalHealth
+    sinks: tuple[SinkHealth, ...]
+    waiting_bytes: Annotated[int, Meta(description="Taken and not yet written down.")] = 0
+    is_closed: Annotated[
+        bool, Meta(description="Nothing more is taken until there is room; agents keep it and send it then.")
+    ] = False
+    sent_again_samples: Annotated[
+        int, Meta(description="Samples that there was no room for and that agents are to send again.")
+    ] = 0
+    lost_samples: Annotated[
+        int, Meta(description="Samples that there was no room for, of nodes that cannot send them again.")
+    ] = 0
+    too_old_samples: Annotated[
+        int, Meta(description="Samples that came after all that is kept of their time is gone.")
+    ] = 0
+
+    def reasons(self) -> tuple[str, ...]:
+        """Say what is wrong, for people."""
+        wrong = [f"history: {self.journal.last_error}"] if self.journal.state == "failing" else []
+        if self.journal.damaged_records:
+            wrong.append(
+                f"history: {self.journal.damaged_records} places of the journal could not be read at the last start; "
+                "check the disk"
+            )
+        wrong += [
+            f"history: {sink.name}: {sink.last_error}"
+            for sink in self.sinks
+            if sink.state == "failing" and sink.last_error is not None
+        ]
+        return tuple(wrong)
+
+
+class Historian:
+    """Writes batches down, hands them to the sinks, and tends these in the background.
+
+    ``append`` is called in one thread, ``tend`` in another, ``health`` in any.
+    """
+
+    def __init__(
+        self, folder: Path, settings: HistorySettings, sinks: Sequence[Sink], *, wall: Callable[[], float]
+    ) -> None:
+        """``folder``: of all history; the journal is in a folder of its own below it."""
+        self.marks = Marks()
+        self._folder = folder / "journal"
+        self._settings = settings
+        self._sinks = tuple(sinks)
+        self._wall = wall
+        self._journal: Journal | None = None
+        self._seen: dict[str, float] = {}
+        self._tending = threading.Lock()
+        self._written_at: float | None = None
+        self._last_error: str | None = None
+        self._last_error_at: float | None = None
+        self._size = (0, 0)
+        self._damaged = self._torn_bytes = self._lost_names = 0
+        self._failed_sinks: dict[str, str] = {}
+
+    def open(self) -> None:
+        """Give the sinks what they have not settled, and begin a new file with the first batch; blocking.
+
+        ``Misconfigured`` if the folder cannot be used.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise Misconfigured(
+                f"history.folder: cannot make {self._folder}: {error.strerror}; choose one that this user may write"
+            ) from error
+        files = JournalFiles(self._folder)
+        settled = [sink.settled for sink in self._sinks]
+        self._replay(files)
+        self._journal = Journal(
+            self._folder,
+            min_free_bytes=self._settings.min_free_bytes,
+            first_file=max(settled, default=1),
+            opening=self._opening,
+        )
+        self._measure(self._journal)
+
+    def _replay(self, files: JournalFiles) -> None:
+        numbers = list(files.paths())
+        ids: set[int] = set()
+        for number in numbers:
+            takers = [
+                sink for sink in self._sinks if number >= sink.settled and getattr(sink, "wants_replay", True)
+            ]
+            # Each file begins with all marks: of those that nobody needs, the last one tells them.
+            if not takers and number != numbers[-1]:
+                continue
+            try:
+                reading = files.read(number)
+            except Failed as failed:
+                log.warning("%s; what it holds is not remembered", failed)
+                self._note_error(str(failed))
+                self._damaged += 1
+                continue
+            self._damaged += reading.damaged
+            self._torn_bytes += reading.torn_bytes
+            self._lost_names += reading.lost_names
+            if reading.damaged or reading.lost_names:
+                log.warning(
+                    "journal file %d: %d places could not be read and %d names are lost; the rest is kept",
+                    number,
+                    reading.damaged,
+                    reading.lost_names,
+                )
+            for batch_id, batch in reading.batches:
+                if batch_id in ids:
+                    continue
+                ids.add(batch_id)
+                self._note(batch)
+                self._hand(batch, number, takers)
+
+    def _note(self, batch: Batch) -> None:
+        self.marks.raise_to(batch.marks)
+        for node_id, time in batch.seen:
+            self._seen[node_id] = max(time, self._seen.get(node_id, time))
+
+    def _opening(self) -> Batch | None:
+        """Give what every file begins with: it may be the only one left at the next start."""
+        if not len(self.marks) and not self._seen:
+            return None
+        return Batch(written_at=self._wall(), marks=tuple(self.marks), seen=tuple(self._seen.items()))
+
+    def append(self, batch: Batch) -> None:
+        """Write a batch down, then hand it to the sinks.
+
+        ``Failed`` if it could not be written: then nobody has it, and it is to be given again, the very same.
+        """
+        journal = self._opened
+        try:
+            file = journal.append(batch)
+        except Failed as failed:
+            self._note_error(str(failed))
+            raise
+        self._last_error = None
+        self._written_at = self._wall()
+        self._note(batch)
+        self._hand(batch, file, self._sinks)
+
+    def _hand(self, batch: Batch, file: int, sinks: Sequence[Sink]) -> None:
+        for sink in sinks:
+            try:
+                sink.take(batch, file)
+            except Exception as error:
+                # It is in the journal: the others go on, and this one gets it again at the next start.
+                if sink.name not in self._failed_sinks:
+                    log.exception("history: %s could not take a batch", sink.name)
+                self._failed_sinks[sink.name] = clip(f"could not take a batch: {error}", 400)
+
+    @property
+    def _opened(self) -> Journal:
+        if self._journal is None:
+            raise RuntimeError("the history is not open")
+        return self._journal
+
+    def forget(self, node_id: str) -> None:
+        """Forget the marks of a removed node; what was remembered of it stays. In the thread that appends."""
+        self.marks.forget(node_id)
+        self._seen.pop(node_id, None)
+
+    def tend(self) -> None:
+        """Do all that is due: files that are complete, the sinks' own work, deleting what all have settled; blocking.
+
+        ``Failed`` names what went wrong, after everyone had a turn.
+        """
+        with self._tending:
+            journal, wrong = self._opened, []
+            journal.end_due(self._wall())
+            for sink in self._sinks:
+                try:
+                    sink.tend(self._wall(), journal.open_file)
+                except GpuherdError as error:
+                    wrong.append(f"{sink.name}: {error}")
+                except Exception as error:
+                    log.exception("history: tending %s failed", sink.name)
+                    wrong.append(f"{sink.name}: {type(error).__name__}: {error}")
+            if self._sinks:
+                journal.remove_before(min(sink.settled for sink in self._sinks))
+            self._measure(journal)
+            if wrong:
+                raise Failed("; ".join(wrong))
+
+    def _measure(self, journal: Journal) -> None:
+        self._size = (len(journal.files.paths()), journal.files.size_bytes())
+
+    def _note_error(self, message: str) -> None:
+        self._last_error, self._last_error_at = message, self._wall()
+
+    def journal_health(self) -> JournalHealth:
+        """Tell how the journal is doing."""
+        files, size_bytes = self._size
+        return JournalHealth(
+            state="ok" if self._last_error is None else "failing",
+            written_at=self._written_at,
+            files=files,
+            size_bytes=size_bytes,
+            damaged_records=self._damaged,
+            lost_names=self._lost_names,
+            torn_bytes=self._torn_bytes,
+            last_error=self._last_error,
+            last_error_at=self._last_error_at,
+        )
+
+    def sink_health(self) -> tuple[SinkHealth, ...]:
+        """Tell how the sinks are doing."""
+        return tuple(
+            SinkHealth(name=sink.name, state="failing", last_error=self._failed_sinks[sink.name])
+            if sink.name in self._failed_sinks
+            else sink.health()
+            for sink in self._sinks
+        )
+
+    def close(self) -> None:
+        """Wait for the tending that is under way, then close the journal and the sinks."""
+        with self._tending:
+            if self._journal is not None:
+                self._journal.close()
+            for sink in self._sinks:
+                with contextlib.suppress(GpuherdError):
+                    sink.close()
