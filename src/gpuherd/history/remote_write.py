@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuherd.history.batch import DEVICE_METRICS, HOST_METRICS, NOT_JUDGED, Batch, Samples, SeriesKey
-from gpuherd.history.outside.backlog import JournalReader
+from gpuherd.history.journal import JournalFiles
 from gpuherd.history.outside.names import DEVICE, HOST, STATE
 from gpuherd.history.outside.promql import PromqlReader
 from gpuherd.history.outside.remote_write_body import literal_snappy, series_head, varint
@@ -27,8 +29,10 @@ _HEADERS = {
 }
 _REQUEST_VALUES = 20_000
 _MAX_KEYS = 100_000
-_MAX_REFUSALS = 12
-"""In a row, without anything taken between them, before the rest of the request is given up."""
+_MAX_REFUSALS = 16
+"""In a row, without anything taken between them, before the rest of a slice is given up."""
+_SLICE_MS = 10_000
+_ABOUT_ORDER = re.compile(r"order|duplicate|too.old|bounds", re.IGNORECASE)
 _FIRST_MS, _LAST_MS = 1 << 35, (1 << 42) - 1
 """What fits a time of six bytes."""
 _NEVER = frozenset({400, 409, 413, 422})
@@ -36,6 +40,7 @@ _NEVER = frozenset({400, 409, 413, 422})
 
 
 class _Row(NamedTuple):
+    key: SeriesKey
     time_ms: int
     values: int
     written: bytes
@@ -65,7 +70,7 @@ class _Encoder:
             end = b"\x10" + varint(time_ms)
             columns = np.flatnonzero(known[row]).tolist()
             pieces = [head[column] + numbers[8 * column : 8 * column + 8] + end for column in columns]
-            rows.append(_Row(time_ms, len(columns), b"".join(pieces)))
+            rows.append(_Row(samples.keys[subjects[row]], time_ms, len(columns), b"".join(pieces)))
         return rows
 
     def _head(self, key: SeriesKey) -> tuple[bytes, ...]:
@@ -78,7 +83,7 @@ class _Encoder:
 
 
 class _Outcome:
-    """What has come of a request so far."""
+    """What has come of sending so far."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -86,6 +91,11 @@ class _Outcome:
         self.refusal: str | None = None
         self.refusals_in_a_row = 0
         self.is_new_line = False
+
+    def refuse(self, rows: Sequence[_Row], refusal: str | None = None) -> None:
+        """Count what is dropped."""
+        self.refused += sum(row.values for row in rows)
+        self.refusal = refusal or self.refusal
 
 
 class RemoteWriteSender:
@@ -95,6 +105,7 @@ class RemoteWriteSender:
         self._server = server
         self._devices = _Encoder(DEVICE, DEVICE_METRICS)
         self._hosts = _Encoder(HOST, HOST_METRICS)
+        self._newest_ms: dict[SeriesKey, int] = {}
 
     @property
     def place(self) -> str:
@@ -126,35 +137,65 @@ class RemoteWriteSender:
         self._server.close()
 
     def _bring_all(self, rows: list[_Row], outcome: _Outcome) -> None:
-        outcome.refusals_in_a_row = 0
-        self._bring(rows, outcome)
+        """Bring rows, oldest first. One bad sample refuses its whole request: then find out which ones they are.
+
+        Samples are mostly refused because newer ones of their series are there. What is older than something that was
+        taken is dropped at once; of the rest, slice after slice of time is tried.
+        """
+        refusal = self._post(rows, outcome)
+        if refusal is None:
+            return
+        if _ABOUT_ORDER.search(refusal):
+            newer = [row for row in rows if row.time_ms > self._newest_ms.get(row.key, 0)]
+            if len(newer) < len(rows):
+                old = [row for row in rows if row.time_ms <= self._newest_ms.get(row.key, 0)]
+                outcome.refuse(old, refusal)
+                if not newer or self._post(newer, outcome) is None:
+                    return
+                rows = newer
+        for part in _slices(rows):
+            outcome.refusals_in_a_row = 0
+            self._bring(part, outcome)
 
     def _bring(self, rows: list[_Row], outcome: _Outcome) -> None:
-        """Bring rows, and if they are refused, half after half: one bad sample refuses its whole request.
+        """Bring rows of about the same time, and if they are refused, half after half.
 
-        Newer halves first. Samples are mostly refused because they are too old; once several in a row were refused,
-        so are all that are older, and asking for each would take for ever.
+        After many refusals without anything taken, the rest will be refused too: asking for each takes for ever.
         """
-        values = sum(row.values for row in rows)
         if outcome.refusals_in_a_row >= _MAX_REFUSALS:
-            outcome.refused += values
+            outcome.refuse(rows)
             return
+        refusal = self._post(rows, outcome)
+        if refusal is None:
+            outcome.refusals_in_a_row = 0
+        elif len(rows) == 1:
+            outcome.refusals_in_a_row += 1
+            outcome.refuse(rows, refusal)
+        else:
+            middle = len(rows) // 2
+            self._bring(rows[:middle], outcome)
+            self._bring(rows[middle:], outcome)
+
+    def _post(self, rows: Sequence[_Row], outcome: _Outcome) -> str | None:
+        """Send a request; none if it was taken, else why it never will be. ``Failed`` if it may be another time."""
         answer = self._server.ask("POST", "", literal_snappy(row.written for row in rows), _HEADERS)
         outcome.is_new_line |= answer.is_new_line
         if answer.is_good:
-            outcome.taken += values
-            outcome.refusals_in_a_row = 0
-            return
+            outcome.taken += sum(row.values for row in rows)
+            if len(self._newest_ms) > _MAX_KEYS:
+                self._newest_ms.clear()
+            # In a request the rows are in the order of time. An older one may have been taken after a newer one.
+            for row in rows:
+                self._newest_ms[row.key] = max(row.time_ms, self._newest_ms.get(row.key, 0))
+            return None
         if answer.status not in _NEVER:
             raise Failed(_complaint(self.place, answer))
-        if len(rows) > 1:
-            middle = len(rows) // 2
-            self._bring(rows[middle:], outcome)
-            self._bring(rows[:middle], outcome)
-            return
-        outcome.refused += values
-        outcome.refusals_in_a_row += 1
-        outcome.refusal = answer.text() or f"status {answer.status}"
+        return answer.text() or f"status {answer.status}"
+
+
+def _slices(rows: list[_Row]) -> Iterator[list[_Row]]:
+    for _, part in groupby(rows, key=lambda row: row.time_ms // _SLICE_MS):
+        yield list(part)
 
 
 def _complaint(place: str, answer: Answer) -> str:
@@ -170,7 +211,7 @@ def _complaint(place: str, answer: Answer) -> str:
 
 
 def remote_write_sink(
-    settings: PrometheusSettings, journal: JournalReader, folder: Path, authorization: str | None
+    settings: PrometheusSettings, journal: JournalFiles, folder: Path, authorization: str | None
 ) -> OutsideSink:
     """Make the sink; ``authorization`` is the header made of what the settings' files hold."""
     server = Server(settings.write_url, authorization=authorization, timeout_seconds=settings.timeout_seconds)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuherd.history.batch import DEVICE_METRICS, HOST_METRICS, NOT_JUDGED, Batch, Samples, SeriesKey
-from gpuherd.history.outside.backlog import JournalReader
+from gpuherd.history.journal import JournalFiles
 from gpuherd.history.outside.names import DEVICE, HOST, STATE, labels_of
 from gpuherd.history.outside.promql import PromqlReader
 from gpuherd.history.outside.server import Server
@@ -132,7 +132,7 @@ def _bodies(lines: list[str]) -> list[bytes]:
 
 
 def victoriametrics_sink(
-    settings: VictoriaMetricsSettings, journal: JournalReader, folder: Path, authorization: str | None
+    settings: VictoriaMetricsSettings, journal: JournalFiles, folder: Path, authorization: str | None
 ) -> OutsideSink:
     """Make the sink; ``authorization`` is the header made of what the settings' files hold."""
     server = Server(settings.url, authorization=authorization, timeout_seconds=settings.timeout_seconds)

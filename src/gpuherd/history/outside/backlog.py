@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from collections import OrderedDict, deque
+from typing import NamedTuple
 
 from gpuherd.history.batch import Batch
+from gpuherd.history.journal import JournalFiles
 
-__all__ = ["Backlog", "JournalReader", "Position"]
+__all__ = ["Backlog", "Position"]
 
 MAX_MEMORY_BYTES = 16 * 2**20
 
 
 class Position(NamedTuple):
-    """Where a batch is in the journal: its file, and how many batches stand before it there."""
+    """Where a batch is in the journal: its file, and how many batches with samples stand before it there."""
 
     file: int
     number: int
 
 
-class JournalReader(Protocol):
-    """The journal's files, as their reader sees them. From any thread."""
-
-    def numbers(self) -> Iterable[int]:
-        """Give the numbers of all files there are."""
-
-    def read(self, number: int) -> Iterator[Batch]:
-        """Give the batches of a file, oldest first; ends where the file is no longer readable."""
-
-
 class Backlog:
     """The batches of the journal by position. Filled by the writer's thread, read by the sender's."""
 
-    def __init__(self, journal: JournalReader, max_memory_bytes: int = MAX_MEMORY_BYTES) -> None:
+    def __init__(self, journal: JournalFiles, max_memory_bytes: int = MAX_MEMORY_BYTES) -> None:
         self._journal = journal
         self._max_memory_bytes = max_memory_bytes
         self._memory_bytes = 0
         self._memory: OrderedDict[Position, Batch] = OrderedDict()
         self._counts: dict[int, int] = {}
         self._lock = threading.Lock()
-        self._reading: Iterator[Batch] = iter(())
+        self._reading: deque[Batch] = deque()
         self._reading_at: Position | None = None
 
     def take(self, batch: Batch, file: int) -> None:
         """Keep a new batch at hand, and let go of the oldest ones if there are too many: they are in their files."""
+        if not _has_samples(batch):
+            return
         with self._lock:
             index = self._counts.get(file, 0)
             self._counts[file] = index + 1
@@ -58,24 +50,21 @@ class Backlog:
     def at(self, position: Position, open_file: int) -> tuple[Batch, Position] | None:
         """Give the batch at ``position``, or the next one after it, and the position after that; none if there is none.
 
-        A batch of the open file that has left the memory is to be had once the file is complete. Blocking; may raise
-        ``OSError``.
+        Blocking; ``Failed`` if a file cannot be read.
         """
         while True:
             with self._lock:
                 batch = self._memory.get(position)
                 count = self._counts.get(position.file)
+            is_complete = position.file < open_file
+            if batch is None and (is_complete if count is None else position.number < count):
+                batch = self._read(position)
+                if batch is None and is_complete:
+                    with self._lock:
+                        self._counts[position.file] = position.number
             if batch is not None:
                 return batch, Position(position.file, position.number + 1)
-            if position.file >= open_file:
-                return None
-            if count is None or position.number < count:
-                batch = self._read(position)
-                if batch is not None:
-                    return batch, Position(position.file, position.number + 1)
-                with self._lock:
-                    self._counts[position.file] = position.number
-            following = self._following(position.file, open_file)
+            following = self._following(position.file, open_file) if is_complete else None
             if following is None:
                 return None
             position = Position(following, 0)
@@ -108,20 +97,25 @@ class Backlog:
         return open_file if following is None else following
 
     def _read(self, position: Position) -> Batch | None:
-        if self._reading_at != position:
-            self._reading = iter(self._journal.read(position.file))
-            for _ in range(position.number):
-                next(self._reading, None)
-        batch = next(self._reading, None)
-        self._reading_at = None if batch is None else Position(position.file, position.number + 1)
-        return batch
+        if self._reading_at != position or not self._reading:
+            batches = (batch for _, batch in self._journal.read(position.file).batches)
+            self._reading = deque(batch for batch in batches if _has_samples(batch))
+            for _ in range(min(position.number, len(self._reading))):
+                self._reading.popleft()
+        self._reading_at = Position(position.file, position.number + 1)
+        return self._reading.popleft() if self._reading else None
 
     def _following(self, file: int, open_file: int) -> int | None:
         with self._lock:
             candidates = {number for number in self._counts if number > file}
-        candidates |= {number for number in self._journal.numbers() if number > file}
+        candidates |= {number for number in self._journal.paths() if number > file}
         following = min(candidates, default=None)
         return following if following is None or following <= open_file else None
+
+
+def _has_samples(batch: Batch) -> bool:
+    """Tell whether there is anything to send: a file begins with a batch that has only marks."""
+    return len(batch.devices) + len(batch.hosts) > 0
 
 
 def _bytes_of(batch: Batch) -> int:

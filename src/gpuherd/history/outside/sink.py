@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
+import math
 import random
 import time
 from collections import deque
@@ -14,8 +14,10 @@ from typing import ClassVar, NamedTuple, Protocol
 import msgspec
 
 from gpuherd.history.batch import Batch
-from gpuherd.history.outside.backlog import Backlog, JournalReader, Position
+from gpuherd.history.journal import JournalFiles
+from gpuherd.history.outside.backlog import Backlog, Position
 from gpuherd.history.store import SinkHealth
+from gpuherd.history.tables.disk import write_whole
 from gpuherd.model.errors import Failed
 
 __all__ = ["OutsideSink", "Sender", "Sent"]
@@ -28,6 +30,7 @@ _FIRST_WAIT_SECONDS = 0.5
 _LONGEST_WAIT_SECONDS = 30.0
 _MAX_REWINDS = 5
 """Without anything settled between them: a line that is always cut must not keep the journal for ever."""
+_NOTE_SECONDS = 10.0
 _PAUSE_SECONDS = 1.0
 """A server that is killed and started again is away for longer."""
 _log = logging.getLogger(__name__)
@@ -58,8 +61,13 @@ class Sender(Protocol):
         """Let go of connections."""
 
 
-class _Settled(msgspec.Struct):
+class _Place(msgspec.Struct):
+    """What is kept over a restart."""
+
     settled: int = 0
+    file: int = 0
+    number: int = 0
+    """Up to here it is in the store for good; less than what is true does no harm."""
 
 
 class _Confirmed(NamedTuple):
@@ -80,7 +88,7 @@ class OutsideSink:
         self,
         name: str,
         sender: Sender,
-        journal: JournalReader,
+        journal: JournalFiles,
         place: Path,
         *,
         resend_seconds: float,
@@ -95,8 +103,9 @@ class OutsideSink:
         self._resend_seconds = resend_seconds
         self._monotonic = monotonic
         self._uniform = uniform
-        self._settled = _read_settled(place)
-        self._cursor = Position(self._settled, 0)
+        kept = _read_place(place)
+        self._settled = kept.settled
+        self._cursor = max(Position(kept.file, kept.number), Position(kept.settled, 0))
         self._kept_from = self._cursor
         self._reached = self._cursor
         self._confirmed: deque[_Confirmed] = deque()
@@ -105,6 +114,8 @@ class OutsideSink:
         self._failures = 0
         self._rewinds = 0
         self._not_before = 0.0
+        self._noted = self._cursor
+        self._noted_at = -math.inf
         self._error: str | None = None
         self._error_at: float | None = None
         self.sent_values = 0
@@ -213,31 +224,24 @@ class OutsideSink:
             self._rewinds = 0
         self._backlog.forget(self._kept_from)
         settled = self._backlog.first_file(self._kept_from, open_file)
-        if settled > self._settled:
-            _write_settled(self._place, settled)
-            self._settled = settled
+        is_due = self._monotonic() >= self._noted_at + _NOTE_SECONDS
+        if settled > self._settled or (is_due and self._kept_from > self._noted):
+            place = _Place(max(settled, self._settled), *self._kept_from)
+            try:
+                write_whole(self._place, msgspec.json.encode(place))
+            except (
+                OSError
+            ) as error:  # after a restart it then looks for files that are gone, and goes on behind them
+                _log.warning("history: cannot write %s: %s", self._place, error.strerror)
+            self._settled, self._noted, self._noted_at = place.settled, self._kept_from, self._monotonic()
 
 
-def _read_settled(place: Path) -> int:
+def _read_place(place: Path) -> _Place:
     """Read how far it had come; nothing readable means to begin with the oldest, which does no harm."""
     try:
-        return max(msgspec.json.decode(place.read_bytes(), type=_Settled).settled, 0)
+        return msgspec.json.decode(place.read_bytes(), type=_Place)
     except FileNotFoundError:
-        return 0
+        return _Place()
     except (OSError, msgspec.DecodeError) as error:
         _log.warning("history: %s cannot be read, all that is in the journal is sent again: %s", place, error)
-        return 0
-
-
-def _write_settled(place: Path, settled: int) -> None:
-    beside = place.with_name(place.name + ".new")
-    with beside.open("wb") as stream:
-        stream.write(msgspec.json.encode(_Settled(settled)))
-        stream.flush()
-        os.fsync(stream.fileno())
-    beside.replace(place)
-    folder = os.open(place.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        return _Place()
