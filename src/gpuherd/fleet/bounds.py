@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from gpuherd.fleet.node import Node
-from gpuherd.fleet.rows import Floats, Ints
+from gpuherd.fleet.rows import Bools, Floats, Ints
 from gpuherd.model.columns import COLUMNS
 
-__all__ = ["drop_lies"]
+__all__ = ["drop_lies", "is_lie"]
 
 _BOUNDS = {
     part: (np.array([column.low for column in columns]), np.array([column.high for column in columns]))
@@ -18,11 +18,17 @@ _BOUNDS = {
 }
 
 
-def drop_lies(values: Floats, part: str, owner: Ints, nodes: Iterable[Node], now: float) -> None:
-    """Turn values outside of their column's bounds into unknown. ``owner``: the node's row of each row."""
+def is_lie(values: Floats, part: str) -> Bools:
+    """Tell which values are outside of their column's bounds; unknown ones are not."""
     low, high = _BOUNDS[part]
     with np.errstate(invalid="ignore"):
-        lies = (values < low) | (values > high)
+        lies: Bools = (values < low) | (values > high)
+    return lies
+
+
+def drop_lies(values: Floats, part: str, owner: Ints, nodes: Iterable[Node], now: float) -> None:
+    """Turn values outside of their column's bounds into unknown. ``owner``: the node's row of each row."""
+    lies = is_lie(values, part)
     if not lies.any():
         return
     by_row = {node.row: node for node in nodes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer
 from gpuherd.fleet.describing import Models, copy_columns, count_uses, describe_devices, flag_problems
 from gpuherd.fleet.hygiene import clean_problems
+from gpuherd.fleet.intake import Intake
 from gpuherd.fleet.kept import age_seconds, last_report, play_back
 from gpuherd.fleet.listing import ListedDevice, list_devices
 from gpuherd.fleet.names import Names
@@ -71,6 +72,8 @@ class Fleet:
         self._rows = DeviceRows()
         self._node_rows = NodeRows()
         self._models: Models = {}
+        self.intake: Intake | None = None
+        """Who gathers samples for history, if anyone does."""
         self._unsaved: dict[str, Node] = {}
         self._reports: dict[str, ReportRun] = {}
         self._recent = Recent(self._rows, self._node_rows, clock)
@@ -177,14 +180,20 @@ class Fleet:
 
     # -- ingest ------------------------------------------------------------------------------------------------
 
-    def open_run(self, node_id: str, hello: Hello) -> Run:
-        """Start or resume a run of frames; ``Refused`` for a node that is not known."""
+    def open_run(self, node_id: str, hello: Hello, *, is_report: bool = False) -> Run:
+        """Start or resume a run of frames; ``Refused`` for a node that is not known.
+
+        ``is_report``: its time is not that of the moment, but of a report that may have lain somewhere.
+        """
         node = self._nodes.get(node_id)
         if node is None:
             raise Refused("unknown_node", f"node {node_id} is not enrolled here")
         node.note_run(hello.boot_id, node.runs.get(hello.boot_id, -1))
         node.note_dropped(hello.boot_id, hello.dropped_frames)
-        return Run(node, hello, self, self.clock)
+        run = Run(node, hello, self, self.clock)
+        if self.intake is not None and not is_report:
+            self.intake.greet(run, hello.time)
+        return run
 
     def refuse(self, node_id: str, error: Refused) -> None:
         """Count against a node a frame that came before any run was open."""
@@ -212,12 +221,16 @@ class Fleet:
                 time=report.sample.time,
                 interval_seconds=interval_seconds,
             )
-            reports = self._reports[node_id] = ReportRun(self.open_run(node_id, hello))
+            run = self.open_run(node_id, hello, is_report=True)
+            run.sample_age_seconds = interval_seconds
+            reports = self._reports[node_id] = ReportRun(run)
         reports.take(report)
 
-    def take_past(self, run: Run) -> None:
-        """Keep the number of a frame that changes nothing live."""
+    def take_past(self, run: Run, frame: SampleFrame | None = None) -> None:
+        """Keep the number of a frame that changes nothing live, and for history the sample if it is one."""
         self._unsaved[run.node_id] = run.node
+        if self.intake is not None:
+            self.intake.take_past(run, frame)
 
     def take_live(self, run: Run, frame: SampleFrame, message: bytes) -> None:
         """Copy a sample of right now into the rows."""
@@ -241,9 +254,13 @@ class Fleet:
         node.sample_message = message
         wall = self.clock.wall()
         node.received_wall = wall
-        self._node_rows.received[node.row] = self.clock.monotonic()
+        monotonic = self.clock.monotonic()
+        self._node_rows.received[node.row] = monotonic
         self._node_rows.skew[node.row] = frame.time - wall
         self._unsaved[node.id] = node
+        if self.intake is not None:
+            states = self._rows.state[node.start : node.start + node.count].tobytes()
+            self.intake.take_live(run, frame, wall, monotonic, states)
 
     def _adopt(self, node: Node, run: Run) -> None:
         """Make a run's facts and table the node's."""
@@ -323,6 +340,7 @@ class Fleet:
         node.runs = dict(kept.runs)
         if kept.facts is None or kept.sample is None:
             return
+        intake, self.intake = self.intake, None  # it was remembered when it came
         try:
             play_back(kept, lambda hello: Run(node, hello, self, self.clock))
         except Refused as error:
@@ -331,6 +349,8 @@ class Fleet:
             )
             node.runs = dict(kept.runs)
             return
+        finally:
+            self.intake = intake
         node.runs = dict(kept.runs)
         node.counts.clear()
         age = age_seconds(kept, self.clock, self.settings.offline_after_seconds)
@@ -339,6 +359,25 @@ class Fleet:
         node.received_wall = kept.received_at
         restore_states(node, self._rows, self.clock, kept.states)
         self._unsaved.pop(node.id, None)
+
+    def raise_runs(self, node_id: str, runs: Mapping[str, int]) -> None:
+        """Take frames up to these numbers as taken: history has them, although they may not have been acknowledged."""
+        node = self._nodes.get(node_id)
+        if node is not None:
+            for boot_id, seq in runs.items():
+                if seq > node.runs.get(boot_id, -1):
+                    node.note_run(boot_id, seq)
+
+    def take_again(self, node_id: str, runs: Mapping[str, int]) -> bool:
+        """Count a node's frames above these numbers as not taken; false if the node cannot send them again.
+
+        For its next runs: those that are open go on as they are and have to be ended.
+        """
+        node = self._nodes.get(node_id)
+        if node is None or node_id in self._reports:
+            return False
+        node.runs = {boot_id: runs.get(boot_id, -1) for boot_id in node.runs}
+        return True
 
     # -- faces -------------------------------------------------------------------------------------------------
 

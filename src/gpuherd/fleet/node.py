@@ -11,6 +11,7 @@ from msgspec import Struct
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.hygiene import clean_facts, clean_table
 from gpuherd.fleet.names import Names
+from gpuherd.fleet.scene import Scene
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.errors import Refused
 from gpuherd.model.processes import ProcessTable
@@ -148,8 +149,8 @@ class LiveSink(Protocol):
     def take_live(self, run: Run, frame: SampleFrame, message: bytes) -> None:
         """Take a sample of right now."""
 
-    def take_past(self, run: Run) -> None:
-        """Be told that a frame which changes nothing live was taken: its number is to be kept."""
+    def take_past(self, run: Run, frame: SampleFrame | None = None) -> None:
+        """Take a frame that changes nothing live: its number is to be kept, and if it is a sample, that too."""
 
 
 class Run:
@@ -174,6 +175,10 @@ class Run:
         self.owners: tuple[str | None, ...] = ()
         self.table_revision = -1
         self.table_message: bytes | None = None
+        self.scene: Scene | None = None
+        """What the next sample's numbers are about, made when it is needed."""
+        self.sample_age_seconds = 0.0
+        """How old a sample may be when it comes, because it was not sent but fetched from somewhere."""
         self._sink = sink
         self._clock = clock
         self._host_bytes, self._device_bytes, self._process_bytes, self._use_bytes = _row_bytes(hello.layout)
@@ -220,6 +225,7 @@ class Run:
                 self.table, self.table_revision, self.table_message = ProcessTable(), -1, None
                 self.owners = ()
             self.facts, self.facts_revision, self.facts_message = facts, frame.revision, message
+            self.scene = None
         if is_new:
             self._sink.take_past(self)
 
@@ -232,6 +238,7 @@ class Run:
             self.owners = tuple(process.user for process in table.processes)
             self.table = self._sink.names.table(table)
             self.table_revision, self.table_message = frame.revision, message
+            self.scene = None
         if is_new:
             self._sink.take_past(self)
 
@@ -242,7 +249,7 @@ class Run:
         self.node.counts["accepted"] += 1
         if frame.seq < self.hello.live_from_seq:
             self.node.counts["backfilled"] += 1
-            self._sink.take_past(self)
+            self._sink.take_past(self, frame)
         else:
             self._sink.take_live(self, frame, message)
 

@@ -57,6 +57,10 @@ _REMOVED = Notice(
     code="removed", message="this node's credential is no longer valid; enrol it again", is_final=True
 )
 _SILENT = Notice(code="silent", message="nothing was heard for too long; connect again")
+_SEND_AGAIN = Notice(
+    code="send_again",
+    message="the hub had no room to keep what was sent last; connect again and send what was not acknowledged",
+)
 _STOPPING = Notice(code="stopping", message="the hub is stopping; connect again")
 
 
@@ -355,6 +359,12 @@ class NodeLinks:
         link = self._links.get(node_id)
         if link is not None:
             self._end(link, _REMOVED)
+
+    def send_again(self, node_id: str) -> None:
+        """Close the link of a node so that it comes back and sends what was not acknowledged."""
+        link = self._links.get(node_id)
+        if link is not None:
+            self._end(link, _SEND_AGAIN)
 
     def forget_node(self, node_id: str) -> None:
         """Forget the numbers of a node that was removed."""

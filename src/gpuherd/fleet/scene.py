@@ -1,0 +1,108 @@
+"""What the numbers of a node's samples are about, for history; one for all samples of the same facts and table."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from gpuherd.fleet.names import Names
+from gpuherd.history.batch import SeriesKey
+from gpuherd.history.usage import samples
+from gpuherd.model.processes import ProcessTable
+from gpuherd.model.reports import NodeFacts
+from gpuherd.wire.frames import Layout
+from gpuherd.wire.matrix import LAYOUT
+
+__all__ = ["Scene"]
+
+
+class Scene:
+    """Facts, processes and layout of a run. Made on the event loop; what it works out, the writer's thread asks for."""
+
+    def __init__(
+        self,
+        node_id: str,
+        boot_id: str,
+        interval_seconds: float,
+        layout: Layout,
+        facts: NodeFacts,
+        table: ProcessTable,
+        owners: tuple[str | None, ...],
+        names: Names,
+    ) -> None:
+        """``owners``: the users of the table's processes as the node calls them."""
+        self.node_id = node_id
+        self.boot_id = boot_id
+        self.interval_seconds = interval_seconds
+        self.facts = facts
+        self._layout = layout
+        self._table = table
+        self._owners = owners
+        self._names = names
+        self._is_native = (layout.devices, layout.host, layout.uses) == (
+            LAYOUT.devices,
+            LAYOUT.host,
+            LAYOUT.uses,
+        )
+
+    @cached_property
+    def account(self) -> samples.Scene:
+        """The same, as accounting wants it."""
+        devices = self.facts.devices
+        types = tuple(self._names.gpu(device) for device in devices)
+        return samples.Scene(self.node_id, devices, types, self._table, self._owners)
+
+    @cached_property
+    def keys(self) -> tuple[SeriesKey, ...]:
+        """The devices."""
+        return tuple(
+            SeriesKey(self.node_id, device.uuid, kind)
+            for device, kind in zip(self.facts.devices, self.account.types, strict=True)
+        )
+
+    @cached_property
+    def host_key(self) -> SeriesKey:
+        """The host."""
+        return SeriesKey(self.node_id)
+
+    @cached_property
+    def memory_total(self) -> list[float]:
+        """Of each device, what used memory is a share of; NaN where it says nothing about use."""
+        return [
+            device.memory_total_bytes
+            if device.memory_total_bytes and device.memory_basis != "host"
+            else float("nan")
+            for device in self.facts.devices
+        ]
+
+    def devices(self, matrix: bytes) -> bytes:
+        """Give a matrix of device samples in our columns."""
+        return (
+            matrix
+            if self._is_native
+            else _convert(matrix, self._layout.devices, LAYOUT.devices, len(self.keys))
+        )
+
+    def host(self, matrix: bytes) -> bytes:
+        """Give a host's sample in our columns."""
+        return matrix if self._is_native else _convert(matrix, self._layout.host, LAYOUT.host, 1)
+
+    def uses(self, matrix: bytes) -> bytes:
+        """Give a matrix of use samples in our columns."""
+        return (
+            matrix
+            if self._is_native
+            else _convert(matrix, self._layout.uses, LAYOUT.uses, len(self._table.uses))
+        )
+
+
+def _convert(matrix: bytes, names: tuple[str, ...], ours: tuple[str, ...], rows: int) -> bytes:
+    """Bring a matrix of another version to our columns, matched by name."""
+    target = np.full((rows, len(ours)), np.nan, dtype="<f8")
+    if rows and names:
+        source = np.frombuffer(matrix, dtype="<f8").reshape(rows, len(names))
+        for place, name in enumerate(ours):
+            if name in names:
+                target[:, place] = source[:, names.index(name)]
+    return target.tobytes()

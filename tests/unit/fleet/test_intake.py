@@ -1,0 +1,280 @@
+"""What is written of what nodes send: each sample once, where its time belongs, with what cannot be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.intake import Intake
+from gpuherd.fleet.rows import Floats
+from gpuherd.history.batch import (
+    DEVICE_METRICS,
+    HOST_METRICS,
+    NOT_JUDGED,
+    Batch,
+    FrameMark,
+    SeriesKey,
+    no_uses,
+)
+from gpuherd.history.usage.samples import Accounts, NodeSample
+from gpuherd.model.devices import DEVICE_STATES, DeviceSample
+from gpuherd.model.processes import Process, ProcessUse
+from gpuherd.model.reports import Report, Sample
+from gpuherd.wire.frames import Hello, SampleFrame
+from gpuherd.wire.matrix import LAYOUT, pack_numbers
+from support.herd import GIB, IDLE, WORKING, ManualClock, Speaker, gpu
+
+DAY = 86_400.0
+POWER = DEVICE_METRICS.index("power_watts")
+UTILIZATION = DEVICE_METRICS.index("utilization_gpu")
+
+
+class Ledger:
+    """Writes down what it is given to count."""
+
+    def __init__(self) -> None:
+        self.samples: list[NodeSample] = []
+        self.rows = 0
+
+    def take(self, samples: list[NodeSample], devices: Floats) -> Accounts:
+        self.samples += samples
+        self.rows += len(devices)
+        return Accounts(no_uses(), b"notes")
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+@pytest.fixture
+def intake(fleet: Fleet, clock: ManualClock, ledger: Ledger) -> Intake:
+    fleet.intake = Intake(
+        clock=clock, names=fleet.names, accountant=ledger, oldest_seconds=30 * DAY, max_waiting_bytes=100_000
+    )
+    return fleet.intake
+
+
+def written(intake: Intake) -> Batch:
+    gathered = intake.gather()
+    assert gathered is not None
+    return intake.batch(gathered)
+
+
+def test_live_samples_are_written_with_what_they_are_about(
+    fleet: Fleet, clock: ManualClock, intake: Intake, ledger: Ledger, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(
+        gpu(0), gpu(1), processes=(Process(pid=1, user="ada"),), uses=(ProcessUse(process=0, device=1),)
+    )
+    node.sample(IDLE, structs.replace(WORKING, power_watts=250.5))
+    fleet.tick()
+    clock.advance(1.0)
+    node.sample(IDLE, WORKING)
+    batch = written(intake)
+    assert batch.devices.keys == (
+        SeriesKey("n1", "GPU-0", "A100 80GB"),
+        SeriesKey("n1", "GPU-1", "A100 80GB"),
+    )
+    assert batch.devices.subject.tolist() == [0, 1, 0, 1]
+    assert batch.devices.time.tolist() == [clock.wall() - 1.0] * 2 + [clock.wall()] * 2
+    assert batch.devices.values[1, POWER] == 250.5
+    assert np.isnan(batch.devices.values[3, POWER])
+    assert batch.devices.memory_total.tolist() == [80 * GIB] * 2
+    unknown, free, busy = (DEVICE_STATES.index(state) for state in ("unknown", "free", "busy"))
+    assert batch.devices.state.tolist() == [unknown, unknown, free, busy]
+    assert batch.hosts.keys == (SeriesKey("n1"),)
+    assert batch.hosts.values[0, HOST_METRICS.index("cpu_ratio")] == 0.25
+    assert batch.hosts.state.tolist() == [NOT_JUDGED] * 2
+    assert batch.marks == (FrameMark("n1", "boot-1", 4),)
+    assert batch.seen == (("n1", clock.wall()),)
+    assert batch.notes == b"notes"
+    first, second = ledger.samples
+    assert ledger.rows == 4
+    assert first.scene is second.scene
+    assert (first.scene.owners, first.scene.types) == (("ada",), ("A100 80GB",) * 2)
+    assert np.frombuffer(first.uses)[0] == 10 * GIB
+    assert intake.gather() is None
+
+
+def test_what_cannot_be_is_unknown(intake: Intake, speaker: Callable[[str], Speaker]) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(DeviceSample(utilization_gpu=9.2e18, power_watts=-1.0, temperature_celsius=40.0))
+    batch = written(intake)
+    assert np.isnan(batch.devices.values[0, [UTILIZATION, POWER]]).all()
+    assert batch.devices.values[0, DEVICE_METRICS.index("temperature_celsius")] == 40.0
+
+
+def test_backfill_keeps_its_time_and_is_not_judged(
+    clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.connect(live_from_seq=100)
+    node.describe(gpu(0))
+    node.skew = -3600.0
+    node.sample(WORKING)
+    batch = written(intake)
+    assert batch.devices.time.tolist() == [clock.wall() - 3600.0]
+    assert batch.devices.state.tolist() == [NOT_JUDGED]
+
+
+def test_a_sample_that_comes_twice_is_written_once(intake: Intake, speaker: Callable[[str], Speaker]) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(IDLE)
+    node.sample(IDLE, seq=node.seq)
+    node.connect()
+    node.send_facts()
+    assert len(written(intake).devices) == 1
+
+
+def test_frames_that_are_no_samples_are_marked(intake: Intake, speaker: Callable[[str], Speaker]) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    batch = written(intake)
+    assert len(batch.devices) == 0
+    assert batch.marks == (FrameMark("n1", "boot-1", 2),)
+
+
+def test_columns_of_another_version_are_matched_by_name(
+    fleet: Fleet, clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    layout = structs.replace(LAYOUT, devices=("novel", "power_watts"), host=("load_1m",), uses=("novel",))
+    hello = Hello(boot_id="b", layout=layout, time=clock.wall(), interval_seconds=1.0)
+    node.run = fleet.open_run("n1", hello)
+    node.describe(gpu(0), processes=(Process(pid=1),), uses=(ProcessUse(process=0, device=0),))
+    frame = SampleFrame(
+        seq=node.next_seq(),
+        time=clock.wall(),
+        facts_revision=node.run.facts_revision,
+        table_revision=node.run.table_revision,
+        host=pack_numbers([1.5]),
+        devices=pack_numbers([7.0, 300.0]),
+        processes=pack_numbers([None, None]),
+        uses=pack_numbers([3.0]),
+        disks=pack_numbers([None]),
+    )
+    node.run.accept(frame, b"")
+    batch = written(intake)
+    assert batch.devices.values[0, POWER] == 300.0
+    assert np.isnan(np.delete(batch.devices.values[0], POWER)).all()
+    assert batch.hosts.values[0, HOST_METRICS.index("load_1m")] == 1.5
+
+
+def test_devices_that_change_within_one_write_are_each_told_once(
+    intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0), gpu(1))
+    node.sample(IDLE, WORKING)
+    node.describe(gpu(1, memory_total_bytes=40 * GIB), gpu(2))
+    node.sample(WORKING, IDLE)
+    samples = written(intake).devices
+    assert [key.uuid for key in samples.keys] == ["GPU-0", "GPU-1", "GPU-2"]
+    assert samples.subject.tolist() == [0, 1, 1, 2]
+    assert samples.memory_total.tolist() == [80 * GIB, 40 * GIB, 80 * GIB]
+
+
+def test_whole_reports_are_written_too(
+    fleet: Fleet, clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    written(intake)
+    for age in (30.0, 20.0):
+        report = Report(
+            facts=node.facts,
+            sample=Sample(time=clock.wall() - age, devices=(IDLE,), disks_used_bytes=(None,)),
+        )
+        fleet.accept_report("n1", report, interval_seconds=60.0)
+    batch = written(intake)
+    assert batch.devices.time.tolist() == [clock.wall() - 30.0, clock.wall() - 20.0]
+    assert batch.devices.keys[0].uuid == "GPU-0"
+
+
+def test_a_restored_state_is_not_remembered_again(
+    fleet: Fleet, clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(WORKING)
+    (kept,) = fleet.take_unsaved()
+    other = Fleet(clock=clock)
+    other.intake = Intake(clock=clock, names=other.names, accountant=None, oldest_seconds=DAY)
+    other.add_node("n1", "n1")
+    other.restore(kept)
+    assert other.intake.gather() is None
+    assert intake.gather() is not None
+
+
+def test_what_is_older_than_all_that_is_kept_is_counted_and_left_out(
+    intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.connect(live_from_seq=100)
+    node.describe(gpu(0))
+    node.skew = -31 * DAY
+    node.sample(WORKING)
+    node.skew = -29 * DAY
+    node.sample(WORKING)
+    assert len(written(intake).devices) == 1
+    assert intake.too_old_samples == 1
+
+
+def test_beyond_its_bound_it_gives_up_all_and_takes_nothing_until_it_is_told(
+    clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    nodes = [speaker("n1"), speaker("n2")]
+    for node in nodes:
+        node.describe(gpu(0))
+    rounds = 0
+    while not intake.is_closed:
+        rounds += 1
+        clock.advance(1.0)
+        for node in nodes:
+            node.sample(IDLE)
+        assert intake.waiting_bytes <= 100_000
+    nodes[0].sample(IDLE)
+    assert intake.gather() is None
+    missed = intake.reopen()
+    assert missed.keys() == {"n1", "n2"}
+    assert sum(missed.values()) == 2 * rounds + 1
+    nodes[0].sample(IDLE)
+    assert len(written(intake).devices) == 1
+
+
+def test_a_clock_that_is_off_is_corrected(
+    clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.skew = 7200.0
+    node.sample(IDLE)
+    clock.advance(1.0)
+    node.sample(IDLE)
+    assert written(intake).devices.time.tolist() == [clock.wall() - 1.0, clock.wall()]
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0, 30.0, -30.0])
+def test_when_the_hubs_clock_is_set_every_sample_is_written_once_by_the_new_time(
+    clock: ManualClock, intake: Intake, ledger: Ledger, speaker: Callable[[str], Speaker], jump: float
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    times = []
+    for step in range(20):
+        clock.advance(1.0)
+        if step == 10:
+            clock.wall_offset += jump
+            node.skew -= jump
+        node.sample(IDLE)
+        times.append(clock.wall())
+    assert written(intake).devices.time.tolist() == pytest.approx(times)
+    assert len(ledger.samples) == 20
