@@ -1,0 +1,150 @@
+# ruff: noqa: S608 - SQL is put together of names in this file only
+"""What happens to use as it ages: fewer files, hours instead of slots, pseudonyms instead of names, nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuherd.history.batch import USE_MEASURES
+from gpuherd.history.settings import HistorySettings
+from gpuherd.history.tables.compaction import crowded, merge
+from gpuherd.history.tables.retention import forget
+from gpuherd.history.tables.segments import Segment
+from gpuherd.history.tables.tables import Part, Tables
+from gpuherd.history.usage.rows import COMMANDS, DAY_SECONDS, KEY_COLUMNS, USAGE
+from gpuherd.history.usage.slots import HOUR_SECONDS
+
+__all__ = ["HOURS_AFTER_SECONDS", "HOURS_LEVEL", "NAMELESS_LEVEL", "Upkeep"]
+
+HOURS_AFTER_SECONDS = 8 * 86_400.0
+"""A day that is over for this long is kept in hours."""
+HOURS_LEVEL = 1_000
+NAMELESS_LEVEL = 1_000_000
+"""Levels of segments: their rows are hours; their rows are hours and have pseudonyms."""
+CROWD = 8
+FORGET_SECONDS = 600.0
+
+_KEYS = ", ".join(f'"{name}"' for name in ("session", *KEY_COLUMNS, "opened_at"))
+_SUMS = ", ".join(f"sum({name}) AS {name}" for name in USE_MEASURES)
+_NAMELESS = (
+    'SELECT * REPLACE (coalesce(other, session) AS session, pseudonym AS "user", NULL AS container, NULL AS job) '
+    "FROM {rows} LEFT JOIN pseudonyms USING (session)"
+)
+"""Containers and jobs go too: they often tell whose they were."""
+
+
+class Upkeep:
+    """Looks after the files of use; one step at a time, in one thread at a time."""
+
+    def __init__(self, tables: Tables, settings: HistorySettings, pseudonym: Callable[[str], str]) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._pseudonym = pseudonym
+        self._forgot_at = -np.inf
+
+    def tend(self, now: float) -> None:
+        """Do the one thing that is most due; a few hundred milliseconds for a day of a thousand GPUs."""
+        if not 0 <= now - self._forgot_at < FORGET_SECONDS:
+            self._forgot_at = now
+            kept_days = {
+                USAGE.name: self._settings.usage_days,
+                COMMANDS.name: self._settings.command_line_days,
+            }
+            forget(self._tables, {table: DAY_SECONDS * kept for table, kept in kept_days.items()}, now)
+        days: dict[tuple[int, bool], list[Segment]] = {}
+        for segment in self._tables.segments(USAGE.name):
+            days.setdefault((segment.partition, segment.level >= NAMELESS_LEVEL), []).append(segment)
+        nameless_before = now - DAY_SECONDS * self._settings.pseudonymise_after_days
+        for (day, is_nameless), segments in sorted(days.items()):
+            age = now - (day + DAY_SECONDS)
+            level = max(segment.level for segment in segments)
+            if not is_nameless and day + DAY_SECONDS <= nameless_before:
+                return self._replace(segments, HOUR_SECONDS, NAMELESS_LEVEL)
+            if min(segment.level for segment in segments) < HOURS_LEVEL and age >= HOURS_AFTER_SECONDS:
+                return self._replace(segments, HOUR_SECONDS, HOURS_LEVEL)
+            if len(segments) >= CROWD:
+                return self._replace(segments, None, level)
+        for crowd in crowded(self._tables, COMMANDS.name, least=CROWD)[:1]:
+            merge(self._tables, crowd)
+        return None
+
+    def erase(self, users: Collection[str]) -> None:
+        """Make the use of these an unknown user's, also where they have pseudonyms, and forget their command lines."""
+        nameless = {self._pseudonym(user) for user in users}
+        names = np.array(sorted({*users, *nameless}), object)
+        for segment in self._tables.segments(USAGE.name):
+            part = {"rows": Part(USAGE.name, segments=(segment,))}
+            erased = {"erased": {"name": names}}
+            found = self._tables.query(
+                'SELECT DISTINCT session FROM {rows} WHERE "user" IN (SELECT name FROM erased)',
+                part,
+                arrays=erased,
+            ).columns["session"]
+            if not len(found):
+                continue
+            others = np.array([_hidden(secrets.token_hex()) for _ in found], object)
+            replaced = self._tables.write_query(
+                USAGE.name,
+                "SELECT * REPLACE (coalesce(other, session) AS session, "
+                'if(other IS NULL, "user", NULL) AS "user", if(other IS NULL, container, NULL) AS container, '
+                "if(other IS NULL, job, NULL) AS job) FROM {rows} LEFT JOIN erased USING (session)",
+                part,
+                partition=segment.partition,
+                level=segment.level,
+                arrays={"erased": {"session": found.astype(object), "other": others}},
+            )
+            self._tables.commit(add=[replaced], remove=[segment])
+        for segment in self._tables.segments(COMMANDS.name):
+            replaced = self._tables.write_query(
+                COMMANDS.name,
+                'SELECT * FROM {rows} WHERE "user" IS NULL OR "user" NOT IN (SELECT name FROM erased)',
+                {"rows": Part(COMMANDS.name, segments=(segment,))},
+                partition=segment.partition,
+                level=segment.level,
+                arrays={"erased": {"name": names}},
+            )
+            if replaced is not None and replaced.rows == segment.rows:
+                self._tables.discard(replaced)
+            else:
+                self._tables.commit(add=[replaced], remove=[segment])
+
+    def _replace(self, segments: Sequence[Segment], seconds: int | None, level: int) -> None:
+        """Make one segment of several: rows of the same stay and slot added up, perhaps in longer slots."""
+        part = Part(USAGE.name, segments=tuple(segments))
+        source, arrays = "SELECT * FROM {rows}", {}
+        if level >= NAMELESS_LEVEL > max(segment.level for segment in segments):
+            source, arrays = _NAMELESS, self._pseudonyms(part)
+        slot, length = ("slot", "slot_seconds") if seconds is None else (f"slot - slot % {seconds}", seconds)
+        segment = self._tables.write_query(
+            USAGE.name,
+            f"SELECT {_KEYS}, start AS slot, length AS slot_seconds, min(first) AS first, max(last) AS last, {_SUMS} "
+            f"FROM (SELECT *, {slot} AS start, {length} AS length FROM ({source})) GROUP BY {_KEYS}, start, length",
+            {"rows": part},
+            partition=segments[0].partition,
+            level=level,
+            arrays=arrays,
+        )
+        self._tables.commit(add=[segment], remove=segments)
+
+    def _pseudonyms(self, part: Part) -> dict[str, dict[str, NDArray[Any]]]:
+        found = self._tables.query('SELECT DISTINCT "user", session FROM {rows}', {"rows": part}).columns
+        users = {user: None if user is None else self._pseudonym(user) for user in found["user"]}
+        # The id of a stay is made of its user's name: who guesses the name could tell that it was theirs.
+        sessions = [_hidden(self._pseudonym(f"stay {session}")) for session in found["session"]]
+        return {
+            "pseudonyms": {
+                "session": found["session"].astype(object),
+                "pseudonym": np.array([users[user] for user in found["user"]], object),
+                "other": np.array(sessions, object),
+            }
+        }
+
+
+def _hidden(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
