@@ -94,10 +94,7 @@ export const words = {
     } satisfies Record<UsageSorting, string>,
     rank: "Rank",
     find: "Find in this table",
-    placeholder: { user: "ada", group: "vision", node: "gpu01", type: "H100", job: "4711" } satisfies Record<
-      UsageKey,
-      string
-    >,
+    placeholder: (by: UsageKey): string => `Find a ${words.table.many[by][0]}`,
     unknown: {
       user: "unknown user",
       group: "in no group",
