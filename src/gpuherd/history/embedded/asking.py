@@ -1,0 +1,160 @@
+# ruff: noqa: S608 - SQL is put together of quoted names only; what is asked for goes in as parameters
+"""Rows and rollups of some subjects out of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuherd.history.batch import SeriesKey
+from gpuherd.history.embedded.grid import Grid
+from gpuherd.history.embedded.kinds import Kind
+from gpuherd.history.embedded.rows import Rows, joined
+from gpuherd.history.tables.segments import Segment, Shape
+from gpuherd.history.tables.tables import Part, Tables
+from gpuherd.model.history import MissingPart
+
+__all__ = ["add_rollups", "ask_keys", "ask_rows", "overlapping"]
+
+_DIGITS = 4
+"""Decimals of numbers that are kept in single precision."""
+
+
+def ask_keys(tables: Tables, kind: Kind, part: Part, start: int, end: int) -> list[SeriesKey]:
+    """List whose rows there are in a range, sorted."""
+    columns = ", ".join(kind.identity)
+    named = f"{columns}, last(type ORDER BY time) AS type" if "type" in kind.keys else columns
+    answer = tables.query(
+        f"SELECT {named} FROM {{part}} WHERE {_in_range(start, end)} GROUP BY {columns} ORDER BY {columns}",
+        {"part": part},
+    )
+    return [SeriesKey(*parts) for parts in zip(*answer.columns.values(), strict=True)]
+
+
+def ask_rows(
+    tables: Tables,
+    kind: Kind,
+    part: Part,
+    keys: Sequence[SeriesKey],
+    metrics: Sequence[str],
+    start: int,
+    end: int,
+    *,
+    deadline_seconds: float | None = None,
+) -> tuple[Rows, tuple[MissingPart, ...]]:
+    """Give samples of some subjects from a time on and before another; subjects are positions in ``keys``."""
+    source, condition, parameters, arrays = _whose(kind, keys)
+    chosen = [*metrics, *(["state"] if kind.states else [])]
+    named = "".join(f", {name}" for name in chosen)
+    answer = tables.query(
+        f"SELECT {source} AS subject, epoch_ms(time) AS moment{named} FROM {{part}} {condition} "
+        f"AND {_in_range(start, end)}",
+        {"part": part},
+        parameters,
+        arrays=arrays,
+        deadline_seconds=deadline_seconds,
+    )
+    found = answer.columns
+    count = len(found["moment"])
+    rows = Rows(
+        subject=found["subject"].astype(np.int32),
+        time=found["moment"].astype(np.int64),
+        state=found["state"].astype(np.uint8) if kind.states else np.full(count, 255, np.uint8),
+        values={metric: _plain(found[metric]) for metric in metrics},
+    )
+    return joined([rows]), answer.missing
+
+
+def add_rollups(
+    grid: Grid,
+    tables: Tables,
+    kind: Kind,
+    shape: Shape,
+    keys: Sequence[SeriesKey],
+    start: int,
+    end: int,
+    *,
+    outside: Sequence[tuple[int, int]] = (),
+    with_states: bool = True,
+    deadline_seconds: float | None = None,
+) -> tuple[MissingPart, ...]:
+    """Add what was rolled up from a time on and before another, but for some stretches, to a grid of ``keys``."""
+    if not keys or start >= end:
+        return ()
+    source, condition, parameters, arrays = _whose(kind, keys)
+    part = Part(shape.name, start / 1000, (end - 1) / 1000)
+    sums = ["sum(samples) AS samples"]
+    for place, metric in enumerate(grid.metrics):
+        mean, low, high = (f"{metric}_{word}" for word in ("mean", "low", "high"))
+        sums += [
+            f"sum(samples) FILTER (WHERE {mean} IS NOT NULL) AS weight_{place}",
+            f"sum({mean}::DOUBLE * samples) AS total_{place}",
+            f"min({low})::DOUBLE AS low_{place}",
+            f"max({high})::DOUBLE AS high_{place}",
+        ]
+    states = kind.states if with_states else ()
+    sums += [f"sum(state_{state}) AS state_{state}" for state in states]
+    conditions = [_in_range(start, end), *(f"NOT ({_in_range(*stretch)})" for stretch in outside)]
+    latest, is_crowded = "", overlapping(tables.segments(shape.name, part.start, part.end))
+    if is_crowded:  # an hour was rolled up again: the last time counts
+        part = Part(shape.name, part.start, part.end, with_serial=True)
+        keys_of = ", ".join((*kind.identity, "time"))
+        latest = f" QUALIFY row_number() OVER (PARTITION BY {keys_of} ORDER BY serial DESC) = 1"
+    inner = f"SELECT *, {source} AS subject FROM {{part}} {condition} AND {' AND '.join(conditions)}{latest}"
+    answer = tables.query(
+        f"SELECT subject, (epoch_ms(time) - {grid.start}) // {grid.step} AS step, {', '.join(sums)} "
+        f"FROM ({inner}) GROUP BY ALL",
+        {"part": part},
+        parameters,
+        arrays=arrays,
+        deadline_seconds=deadline_seconds,
+    )
+    found = {name: column.astype(np.float64) for name, column in answer.columns.items()}
+    metrics = {
+        metric: (
+            np.nan_to_num(found[f"weight_{place}"]),
+            np.nan_to_num(found[f"total_{place}"]),
+            found[f"low_{place}"],
+            found[f"high_{place}"],
+        )
+        for place, metric in enumerate(grid.metrics)
+    }
+    grid.add_rolled(
+        found["subject"].astype(np.int32),
+        grid.start + found["step"].astype(np.int64) * grid.step,
+        found["samples"].astype(np.int64),
+        metrics,
+        [found[f"state_{state}"] for state in states],
+    )
+    return answer.missing
+
+
+def _in_range(start: int, end: int) -> str:
+    return f"(time >= make_timestamp_ms({int(start)}) AND time < make_timestamp_ms({int(end)}))"
+
+
+def _whose(
+    kind: Kind, keys: Sequence[SeriesKey]
+) -> tuple[str, str, list[object], dict[str, dict[str, NDArray[np.generic]]]]:
+    """Give the SQL of a row's subject, the condition that it is one of those asked for, and what both need."""
+    if len(keys) == 1:
+        condition = "WHERE " + " AND ".join(f"{name} = ?" for name in kind.identity)
+        return "0", condition, [getattr(keys[0], name) for name in kind.identity], {}
+    wanted: dict[str, NDArray[np.generic]] = {"wanted": np.arange(len(keys), dtype=np.int32)}
+    for name in kind.identity:
+        wanted[name] = np.array([getattr(key, name) for key in keys], dtype=object)
+    return "wanted", f"JOIN whose USING ({', '.join(kind.identity)}) WHERE true", [], {"whose": wanted}
+
+
+def _plain(column: NDArray[np.generic]) -> NDArray[np.float64]:
+    values = column.astype(np.float64)
+    return np.round(values, _DIGITS) if column.dtype == np.float32 else values
+
+
+def overlapping(segments: Sequence[Segment]) -> bool:
+    """Whether any two have rows in the same stretch of time."""
+    spans = sorted((segment.start, segment.end) for segment in segments)
+    return any(later[0] <= earlier[1] for earlier, later in pairwise(spans))

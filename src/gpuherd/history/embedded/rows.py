@@ -1,0 +1,150 @@
+"""Samples as columns, sorted by subject and time, each moment of a subject once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuherd.history.batch import Samples, SeriesKey
+from gpuherd.history.embedded.kinds import Kind, rounded
+
+__all__ = ["Rows", "Subjects", "joined", "no_rows", "packed"]
+
+Numbers = NDArray[Any]
+
+
+class Subjects:
+    """Devices or hosts that were ever seen by this process, numbered. Grows only; read from any thread."""
+
+    def __init__(self) -> None:
+        self.keys: list[SeriesKey] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def number(self, key: SeriesKey) -> int:
+        """Give a subject's number; a new type of a known device replaces the old one."""
+        identity = (key.node_id, key.uuid)
+        number = self._numbers.get(identity)
+        if number is None:
+            number = len(self.keys)
+            self.keys.append(key)
+            self._numbers[identity] = number
+        elif key.type and self.keys[number].type != key.type:
+            self.keys[number] = key
+        return number
+
+    def find(self, key: SeriesKey) -> int:
+        """Give a subject's number, below zero if it was never seen."""
+        return self._numbers.get((key.node_id, key.uuid), -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Samples of some subjects."""
+
+    subject: NDArray[np.int32]
+    time: NDArray[np.int64]
+    """UTC epoch milliseconds."""
+    state: NDArray[np.uint8]
+    values: Mapping[str, Numbers]
+    """By metric; NaN is unknown. A metric that nobody told is left out."""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def size_bytes(self) -> int:
+        """What they take in memory."""
+        kept = self.subject.nbytes + self.time.nbytes + self.state.nbytes
+        return kept + sum(column.nbytes for column in self.values.values())
+
+    def where(self, chosen: NDArray[Any] | slice) -> Rows:
+        """Give some of them, in order."""
+        values = {name: column[chosen] for name, column in self.values.items()}
+        return Rows(self.subject[chosen], self.time[chosen], self.state[chosen], values)
+
+    def of(self, subjects: Sequence[int], start: int, end: int) -> Rows:
+        """Give those of some subjects from a time on and before another; subjects become positions in the list."""
+        pieces: list[Rows] = []
+        for position, number in enumerate(subjects):
+            first, last = np.searchsorted(self.subject, [number, number + 1])
+            first, last = first + np.searchsorted(self.time[first:last], [start, end])
+            if first < last:
+                piece = self.where(slice(first, last))
+                pieces.append(
+                    Rows(np.full(last - first, position, np.int32), piece.time, piece.state, piece.values)
+                )
+        return joined(pieces)
+
+
+def no_rows() -> Rows:
+    """Give samples of nothing."""
+    return Rows(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.uint8), {})
+
+
+def packed(kind: Kind, samples: Iterable[Samples], subjects: Subjects) -> Rows:
+    """Make rows of samples, rounded to what is kept."""
+    pieces: list[Rows] = []
+    for each in samples:
+        numbers = np.fromiter((subjects.number(key) for key in each.keys), np.int32, len(each.keys))
+        known = {metric: each.values[:, place] for place, metric in enumerate(kind.metrics)}
+        pieces.append(
+            Rows(
+                subject=numbers[each.subject],
+                time=np.rint(each.time * 1000).astype(np.int64),
+                state=each.state,
+                values=known,
+            )
+        )
+    if not pieces:
+        return no_rows()
+    rows = joined(pieces)
+    values: dict[str, Numbers] = {}
+    for metric, column in rows.values.items():
+        if not np.isnan(column).all():
+            kept = rounded(column, kind.parts_of(metric))
+            values[metric] = kept.astype(np.float32) if kind.type_of(metric) == "FLOAT" else kept
+    return Rows(rows.subject, rows.time, rows.state, values)
+
+
+def joined(pieces: Sequence[Rows]) -> Rows:
+    """Make one of several; where two tell of the same moment, the later one in the list counts."""
+    pieces = [piece for piece in pieces if len(piece)]
+    if not pieces:
+        return no_rows()
+    if len(pieces) == 1:
+        return _ordered(pieces[0])
+    names = dict.fromkeys(name for piece in pieces for name in piece.values)
+    values: dict[str, Numbers] = {}
+    for name in names:
+        columns = [piece.values.get(name) for piece in pieces]
+        kind = np.result_type(*(column.dtype for column in columns if column is not None), np.float32)
+        values[name] = np.concatenate(
+            [
+                np.full(len(piece), np.nan, kind) if column is None else column
+                for piece, column in zip(pieces, columns, strict=True)
+            ]
+        )
+    return _ordered(
+        Rows(
+            np.concatenate([piece.subject for piece in pieces]),
+            np.concatenate([piece.time for piece in pieces]),
+            np.concatenate([piece.state for piece in pieces]),
+            values,
+        )
+    )
+
+
+def _ordered(rows: Rows) -> Rows:
+    subject, time = rows.subject, rows.time
+    same = subject[1:] == subject[:-1]
+    if bool(((subject[1:] > subject[:-1]) | (same & (time[1:] > time[:-1]))).all()):
+        return rows
+    order = np.lexsort((time, subject))  # stable: of the same moment, the later one stays behind
+    subject, time = subject[order], time[order]
+    is_last = np.ones(len(order), np.bool_)
+    is_last[:-1] = (subject[1:] != subject[:-1]) | (time[1:] != time[:-1])
+    return rows.where(order if is_last.all() else order[is_last])

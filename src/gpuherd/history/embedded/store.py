@@ -1,0 +1,171 @@
+"""The store of samples in files of the hub's own: takes them from the journal, and brings them where they stay."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from gpuherd.history.batch import Batch
+from gpuherd.history.embedded.kinds import DEVICES, HOSTS, KINDS
+from gpuherd.history.embedded.memory import Block, Memory
+from gpuherd.history.embedded.reading import read_series
+from gpuherd.history.embedded.rows import Rows, joined
+from gpuherd.history.embedded.shelf import DAY_MS, HOUR_MS, Shelf
+from gpuherd.history.settings import HistorySettings
+from gpuherd.history.store import SeriesAnswer, SeriesQuery, SinkHealth
+from gpuherd.history.tables.segments import Segment
+from gpuherd.history.tables.tables import Tables
+from gpuherd.model.errors import Failed
+
+__all__ = ["EmbeddedStore"]
+
+_log = logging.getLogger(__name__)
+
+NAME = "embedded"
+GRACE_MS = 60_000
+"""An hour is taken to be complete so long after its end."""
+AHEAD_MS = 300_000
+"""Samples that claim to be from later than this are written at once, lest the journal waits for their time to come."""
+LATE_MS = 600_000
+"""Samples of hours that are over wait so long for others of their kind."""
+BUDGET_SECONDS = 20.0
+"""How long one round of tending rolls up and merges; what is left is done in the next."""
+
+
+class EmbeddedStore:
+    """A sink and a reader. ``take`` in the writer's thread, ``tend`` in one other, ``read`` in any."""
+
+    def __init__(
+        self, tables: Tables, settings: HistorySettings, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._clock = clock
+        self.memories = {kind.name: Memory(kind) for kind in KINDS}
+        self.shelves = {kind.name: Shelf(kind, tables) for kind in KINDS}
+        self._sealed_until = 0
+        self._sealed_at = 0.0
+        self._last_file = 0
+        self._failure: tuple[str, float] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name, for messages and health."""
+        return NAME
+
+    @property
+    def settled(self) -> int:
+        """The first of the journal's files that it still needs."""
+        return self._tables.catalogue.settled(NAME)
+
+    def take(self, batch: Batch, file: int) -> None:
+        """Mirror what the journal holds."""
+        self.memories[DEVICES.name].take(batch.devices, file)
+        self.memories[HOSTS.name].take(batch.hosts, file)
+        self._last_file = max(self._last_file, file)
+
+    def tend(self, now: float, open_file: int) -> None:
+        """Seal, roll up, merge and forget what is due. Raises ``Failed``."""
+        try:
+            self._tend(now, open_file)
+        except Failed as error:
+            self._failure = (str(error), now)
+            raise
+        self._failure = None
+
+    def _tend(self, now: float, open_file: int) -> None:
+        begun = time.monotonic()
+        moment = int(now * 1000)
+        until = (moment - GRACE_MS) // HOUR_MS * HOUR_MS
+        fresh: dict[str, Rows] = {}
+        if self.size_in_memory > self._settings.memory_bytes:
+            self._seal(moment, moment + AHEAD_MS, open_file)
+        elif until > self._sealed_until or moment - self._sealed_at > LATE_MS:
+            fresh = self._seal(moment, until, open_file)
+        for shelf in self.shelves.values():
+            self._roll(shelf, moment, until, fresh, begun)
+        for shelf in self.shelves.values():
+            while time.monotonic() - begun < BUDGET_SECONDS and shelf.merge_some(moment):
+                pass
+        self._forget(moment)
+
+    @property
+    def size_in_memory(self) -> int:
+        """Bytes of samples that are in no file yet."""
+        return sum(memory.size_bytes for memory in self.memories.values())
+
+    def _seal(self, moment: int, until: int, open_file: int) -> dict[str, Rows]:
+        """Bring samples before a time into files, and with them say how far the journal is settled."""
+        last_file = self._last_file
+        rest: dict[str, list[Block]] = {}
+        due: dict[str, Rows] = {}
+        made: dict[str, list[Segment]] = {}
+        try:
+            for name, memory in self.memories.items():
+                blocks = memory.begin_sealing()
+                chosen = [(b.rows.time < until) | (b.rows.time > moment + AHEAD_MS) for b in blocks]
+                rest[name] = [Block(b.file, b.rows.where(~c)) for b, c in zip(blocks, chosen, strict=True)]
+                due[name] = joined([b.rows.where(c) for b, c in zip(blocks, chosen, strict=True)])
+                made[name] = self.shelves[name].seal(due[name], memory, last_file)
+            waiting = [block.file for blocks in rest.values() for block in blocks if len(block.rows)]
+            settled = max(self.settled, min([open_file, *waiting]))
+            segments = [segment for each in made.values() for segment in each]
+            if segments or settled > self.settled:
+                self._tables.commit(add=segments, settled={NAME: settled})
+        except BaseException:
+            self._tables.discard(*(segment for each in made.values() for segment in each))
+            raise
+        for name, memory in self.memories.items():
+            # In this order: whoever asks finds each sample in memory or its hour marked.
+            self.shelves[name].sealed(due[name], made[name])
+            memory.end_sealing(rest[name])
+        self._sealed_until, self._sealed_at = max(until, self._sealed_until), moment
+        return due
+
+    def _roll(self, shelf: Shelf, moment: int, until: int, fresh: dict[str, Rows], begun: float) -> None:
+        keep = (self._kept_from("minute", moment), self._kept_from("quarter", moment))
+        for hour in shelf.due_hours(until):
+            if time.monotonic() - begun > BUDGET_SECONDS:
+                return
+            if hour in shelf.dirty:  # else it went with another of its day
+                shelf.roll(hour, self.settled, keep)
+
+    def _kept_from(self, table: str, moment: int) -> int:
+        days = {
+            "raw": self._settings.raw_days,
+            "minute": self._settings.minute_days,
+            "quarter": self._settings.quarter_hour_days,
+        }[table]
+        return moment - int(days * DAY_MS)
+
+    def _forget(self, moment: int) -> None:
+        limits = [self._kept_from(table, moment) for table in ("raw", "minute", "quarter")]
+        for shelf in self.shelves.values():
+            shelf.forget(*limits)
+
+    def read(self, query: SeriesQuery) -> SeriesAnswer:
+        """Answer from memory, raw samples and rollups, whichever is fit for the range."""
+        is_devices = any(key.uuid for key in query.subjects)
+        name = (DEVICES if is_devices else HOSTS).name
+        now = int(self._clock() * 1000)
+        kept = {table: self._kept_from(table, now) for table in ("raw", "minute", "quarter")}
+        return read_series(query, self.shelves[name], self.memories[name], kept, now)
+
+    def health(self) -> SinkHealth:
+        """Tell how it is doing."""
+        tables = [s.name for kind in KINDS for s in (kind.raw, kind.minute, kind.quarter)]
+        catalogue = self._tables.catalogue
+        over = self.size_in_memory > 2 * self._settings.memory_bytes
+        return SinkHealth(
+            name=NAME,
+            state="failing" if self._failure else "behind" if over else "ok",
+            last_error=self._failure[0] if self._failure else None,
+            last_error_at=self._failure[1] if self._failure else None,
+            size_bytes=catalogue.size_bytes(tables),
+            oldest=catalogue.oldest(tables),
+            unreadable=tuple(part for table in tables for part in catalogue.missing(table)),
+        )
+
+    def close(self) -> None:
+        """Nothing is held open here; the tables are closed by who opened them."""
