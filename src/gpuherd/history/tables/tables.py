@@ -19,7 +19,7 @@ from gpuherd.history.tables.engine import Columns, Engine, TooMuch, Unreadable
 from gpuherd.history.tables.parts import Part, filled_in
 from gpuherd.history.tables.segments import Segment, Shape
 from gpuherd.history.tables.soundness import Soundness
-from gpuherd.history.tables.writing import SegmentWriter, Sortable
+from gpuherd.history.tables.writing import Place, SegmentWriter, Sortable, Statement
 from gpuherd.model.history import MissingPart
 
 __all__ = ["Answer", "Part", "Tables"]
@@ -119,18 +119,21 @@ class Tables:
         raise Unreadable("history: more and more files turn out to be damaged; look at the disk")
 
     def write(
-        self, table: str, columns: Mapping[str, Sortable], *, partition: int, level: int = 0
+        self,
+        table: str,
+        columns: Mapping[str, Sortable],
+        *,
+        partition: int,
+        level: int = 0,
+        row_group_rows: int | None = None,
     ) -> Segment | None:
-        """Make a segment of columns, sorted; durable, and listed only by ``commit``. None if there are no rows.
+        """Make a segment of columns; durable, and listed only by ``commit``. None if there are no rows.
 
-        Columns of the shape that are not given are null; NaN becomes null. Raises ``DiskFull``, ``Failed``.
+        They are sorted; of rows that agree in what is unique, the last counts. Columns of the shape that are not given
+        are null, and NaN becomes null. Raises ``DiskFull``, ``Failed``.
         """
-        serial = self.catalogue.next_serial()
-        return self._trusted(
-            self._writer.of_columns(
-                self.shapes[table], columns, partition=partition, serial=serial, level=level
-            )
-        )
+        place = Place(partition, self.catalogue.next_serial(), level, row_group_rows)
+        return self._trusted(self._writer.of_columns(self.shapes[table], columns, place))
 
     def write_query(
         self,
@@ -142,12 +145,17 @@ class Tables:
         partition: int,
         level: int = 0,
         arrays: Mapping[str, Columns] | None = None,
+        row_group_rows: int | None = None,
+        stretches: Sequence[tuple[str, Sequence[object]]] = (),
     ) -> Segment | None:
         """Make a segment of an answer, sorted, without its passing through Python. None if there are no rows.
 
-        Its columns are taken by name; those of the shape that it lacks are null. Raises ``Unreadable`` if a part cannot
-        be read wholly: a file that is bad has then been set aside; try again, without it. Damage is never copied.
-        ``Outdated`` if a segment asked for by name is not listed any more.
+        Its columns are taken by name, those of the shape that it lacks are null, and it must have a row once that is to
+        be there once. ``stretches`` are conditions with their parameters, each put where the SQL says ``{stretch}``:
+        then it is answered piece by piece, the pieces being in the table's order.
+
+        Raises ``Unreadable`` if a part cannot be read wholly: a file that is bad has then been set aside; try again,
+        without it. Damage is never copied. ``Outdated`` if a segment asked for by name is not listed any more.
         """
         with self.catalogue.hold() as snapshot:
             chosen = {name: part.chosen(snapshot) for name, part in parts.items()}
@@ -156,16 +164,14 @@ class Tables:
                     raise Outdated("history: a file was replaced or removed in the meantime")
             if self._set_unsound_aside(chosen):
                 raise Unreadable("history: a file was damaged and has been set aside")
+            text = filled_in(sql, parts, chosen, self.shapes, self.folder)
+            statements = [
+                Statement(text.replace("{stretch}", condition), [*parameters, *values], arrays)
+                for condition, values in stretches or [("true", ())]
+            ]
+            place = Place(partition, self.catalogue.next_serial(), level, row_group_rows)
             try:
-                segment = self._writer.of_answer(
-                    self.shapes[table],
-                    filled_in(sql, parts, chosen, self.shapes, self.folder),
-                    parameters,
-                    arrays,
-                    partition=partition,
-                    serial=self.catalogue.next_serial(),
-                    level=level,
-                )
+                segment = self._writer.of_answers(self.shapes[table], statements, place)
             except (Unreadable, TooMuch):
                 self._set_unsound_aside(chosen, within_seconds=0)
                 raise

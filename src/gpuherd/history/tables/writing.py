@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from gpuherd.history.tables.parts import nothing_of
 from gpuherd.history.tables.segments import Segment, Shape, checksum_of, segment_file
 from gpuherd.model.errors import Failed
 
-__all__ = ["Coded", "SegmentWriter", "Sortable", "extent_of"]
+__all__ = ["Coded", "Place", "SegmentWriter", "Sortable", "Statement", "extent_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,27 @@ class Coded:
 Sortable = NDArray[Any] | Coded
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a new segment belongs."""
+
+    partition: int
+    serial: int
+    level: int = 0
+    row_group_rows: int | None = None
+    """Other than its table's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A SELECT with all that it needs."""
+
+    sql: str
+    parameters: Sequence[object] = ()
+    arrays: Mapping[str, Columns] | None = None
+    lists: Mapping[str, list[str | None]] | None = None
+
+
 class SegmentWriter:
     """Writes files beside, and puts them in their table's folder when they are whole and durable."""
 
@@ -41,53 +62,45 @@ class SegmentWriter:
         self._folder = folder
         self._engine = engine
 
-    def of_columns(
-        self, shape: Shape, columns: Mapping[str, Sortable], *, partition: int, serial: int, level: int
-    ) -> Segment | None:
+    def of_columns(self, shape: Shape, columns: Mapping[str, Sortable], place: Place) -> Segment | None:
         """Write columns, sorted; none if there are no rows."""
-        sql, given, lists = _column_query(shape, columns)
-        return self._make(shape, sql, partition, serial, level, arrays={"given": given}, lists=lists)
+        return self._make(shape, _column_statement(shape, columns), place)
 
-    def of_answer(
-        self,
-        shape: Shape,
-        sql: str,
-        parameters: Sequence[object],
-        arrays: Mapping[str, Columns] | None,
-        *,
-        partition: int,
-        serial: int,
-        level: int,
-    ) -> Segment | None:
-        """Write what a SELECT gives, sorted; none if it gives no rows."""
-        typed = ", ".join(
-            f"CAST({named(name)} AS {kind}) AS {named(name)}" for name, kind in shape.columns.items()
-        )
+    def of_answers(self, shape: Shape, answers: Sequence[Statement], place: Place) -> Segment | None:
+        """Write what SELECTs give, each sorted, one after the other; none if there are no rows."""
+        kinds = shape.columns.items()
+        typed = ", ".join(f"CAST({named(name)} AS {kind}) AS {named(name)}" for name, kind in kinds)
         order = f" ORDER BY {', '.join(map(named, shape.order_by))}" if shape.order_by else ""
-        whole = f"SELECT {typed} FROM (({nothing_of(shape)}) UNION ALL BY NAME ({sql})){order}"
-        return self._make(shape, whole, partition, serial, level, parameters=parameters, arrays=arrays)
+        statements = [
+            replace(
+                answer,
+                sql=f"SELECT {typed} FROM (({nothing_of(shape)}) UNION ALL BY NAME ({answer.sql})){order}",
+            )
+            for answer in answers
+        ]
+        if len(statements) == 1:
+            return self._make(shape, statements[0], place)
+        # By way of files, because only the order of one scan is kept by COPY: that of a UNION ALL is not.
+        pieces = [self._beside(place, f"-{number:04x}") for number in range(len(statements))]
+        try:
+            for piece, statement in zip(pieces, statements, strict=True):
+                self._copy(statement, piece, "FORMAT parquet, COMPRESSION lz4_raw")
+            paths = ", ".join(quoted(str(piece)) for piece in pieces)
+            return self._make(shape, Statement(f"FROM read_parquet([{paths}])"), place)
+        finally:
+            for piece in pieces:
+                piece.unlink(missing_ok=True)
 
-    def _make(
-        self,
-        shape: Shape,
-        sql: str,
-        partition: int,
-        serial: int,
-        level: int,
-        *,
-        parameters: Sequence[object] = (),
-        arrays: Mapping[str, Columns] | None = None,
-        lists: Mapping[str, list[str | None]] | None = None,
-    ) -> Segment | None:
-        if partition % 60:
+    def _make(self, shape: Shape, statement: Statement, place: Place) -> Segment | None:
+        if place.partition % 60:
             raise ValueError("a partition starts at a full minute: its file is named by it")
-        beside = self._folder / "writing" / f"{serial:08x}.parquet"
-        file = segment_file(shape.name, partition, serial)
-        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {shape.row_group_rows}"
+        beside = self._beside(place)
+        file = segment_file(shape.name, place.partition, place.serial)
+        rows_per_group = shape.row_group_rows if place.row_group_rows is None else place.row_group_rows
+        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows_per_group}"
         options += f", {shape.options}" if shape.options else ""
         try:
-            target = f"{quoted(str(beside))} ({options})"
-            self._engine.execute(f"COPY ({sql}) TO {target}", parameters, arrays=arrays, lists=lists)
+            self._copy(statement, beside, options)
             start, end, rows = extent_of(self._engine, shape, beside)
             if not rows:
                 return None
@@ -95,14 +108,14 @@ class SegmentWriter:
             segment = Segment(
                 file=file,
                 table=shape.name,
-                partition=partition,
+                partition=place.partition,
                 start=start,
                 end=end,
                 rows=rows,
                 size_bytes=beside.stat().st_size,
                 checksum=checksum_of(beside),
-                serial=serial,
-                level=level,
+                serial=place.serial,
+                level=place.level,
                 shape=shape.fingerprint,
             )
             beside.rename(self._folder / file)
@@ -115,6 +128,17 @@ class SegmentWriter:
             beside.unlink(missing_ok=True)
         return segment
 
+    def _beside(self, place: Place, suffix: str = "") -> Path:
+        return self._folder / "writing" / f"{place.serial:08x}{suffix}.parquet"
+
+    def _copy(self, statement: Statement, path: Path, options: str) -> None:
+        self._engine.execute(
+            f"COPY ({statement.sql}) TO {quoted(str(path))} ({options})",
+            statement.parameters,
+            arrays=statement.arrays,
+            lists=statement.lists,
+        )
+
 
 def extent_of(engine: Engine, shape: Shape, path: Path) -> tuple[float, float, int]:
     """Read from a file's statistics the times of its first and last row, and how many there are."""
@@ -126,13 +150,31 @@ def extent_of(engine: Engine, shape: Shape, path: Path) -> tuple[float, float, i
     return float(found["start"][0]), float(found["end"][0]), int(found["rows"][0])
 
 
-def _sorted_rows(columns: Mapping[str, Sortable], order_by: Sequence[str]) -> NDArray[np.intp] | None:
-    """Give the order in which rows are to be written; none if they are in it."""
-    if not order_by:
-        return None
-    keys = [_sort_key(columns[name]) for name in order_by]
-    order = np.lexsort(keys[::-1])
-    return None if bool((order[1:] > order[:-1]).all()) else order
+def _sorted_rows(columns: Mapping[str, Sortable], shape: Shape) -> NDArray[np.intp] | None:
+    """Give the rows to be written, in order and each once; none if they are so already.
+
+    Of rows that agree in what is unique, the last one given counts.
+    """
+    order: NDArray[np.intp] | None = None
+    if shape.order_by:
+        order = np.lexsort([_sort_key(columns[name]) for name in reversed(shape.order_by)])
+        if bool((order[1:] > order[:-1]).all()):
+            order = None
+    if not shape.unique_by:
+        return order
+    keys = [_sort_key(columns[name]) for name in shape.unique_by]
+    is_by_key = frozenset(shape.order_by[: len(keys)]) == frozenset(shape.unique_by)
+    by_key = order if is_by_key else np.lexsort(keys[::-1])
+    # The order of sorting is stable: the last of those that agree was given last.
+    ordered = [key if by_key is None else key[by_key] for key in keys]
+    is_doubled = np.logical_and.reduce([key[1:] == key[:-1] for key in ordered])
+    if not is_doubled.any():
+        return order
+    is_kept = np.ones(len(keys[0]), np.bool_)
+    rows = np.arange(len(keys[0])) if by_key is None else by_key
+    is_kept[rows[:-1][is_doubled]] = False
+    whole = np.arange(len(keys[0])) if order is None else order
+    return whole[is_kept[whole]]
 
 
 def _sort_key(column: Sortable) -> NDArray[Any]:
@@ -146,18 +188,15 @@ def _sort_key(column: Sortable) -> NDArray[Any]:
     return ranks[np.where(column.codes < 0, len(values), column.codes)]
 
 
-def _column_query(
-    shape: Shape, columns: Mapping[str, Sortable]
-) -> tuple[str, dict[str, NDArray[Any]], dict[str, list[str | None]]]:
-    """Give the SELECT that makes a shape's rows of table ``given``, that table, and lists of strings by variable.
+def _column_statement(shape: Shape, columns: Mapping[str, Sortable]) -> Statement:
+    """Give the SELECT that makes a shape's rows of columns, in order.
 
-    A list is looked up by position, which keeps the order of the rows; a join would not. That takes as long as writing
-    objects and spares making them.
+    Strings are looked up in a list by position, which keeps the order of the rows; a join would not. That takes as long
+    as writing objects and spares making them.
     """
-    rows = {len(column) for column in columns.values()}
-    if len(rows) != 1:
+    if len({len(column) for column in columns.values()}) != 1:
         raise ValueError("columns of different lengths")
-    order = _sorted_rows(columns, shape.order_by)
+    order = _sorted_rows(columns, shape)
     parts: list[str] = []
     given: dict[str, NDArray[Any]] = {}
     lists: dict[str, list[str | None]] = {}
@@ -178,4 +217,4 @@ def _column_query(
         if given[name].dtype.kind == "f" and name != shape.time:
             source = f"CASE WHEN isnan({source}) THEN NULL ELSE {source} END"
         parts.append(f"CAST({source} AS {kind}) AS {named(name)}")
-    return f"SELECT {', '.join(parts)} FROM given", given, lists
+    return Statement(f"SELECT {', '.join(parts)} FROM given", arrays={"given": given}, lists=lists)
