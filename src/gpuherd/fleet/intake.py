@@ -6,8 +6,7 @@ gathered: agents still have it, because it was not acknowledged, and send it aga
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -17,25 +16,19 @@ from gpuherd.fleet.bounds import is_lie
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Run
-from gpuherd.fleet.node_time import NodeTime
-from gpuherd.fleet.rows import Floats
+from gpuherd.fleet.node_time import TOLERANCE_SECONDS, NodeTime
+from gpuherd.fleet.rows import Codes, Floats
 from gpuherd.fleet.scene import Scene
-from gpuherd.history.batch import (
-    DEVICE_METRICS,
-    HOST_METRICS,
-    NOT_JUDGED,
-    Batch,
-    FrameMark,
-    Samples,
-    SeriesKey,
-    no_uses,
-)
+from gpuherd.history.batch import NOT_JUDGED, Batch, FrameMark, Numbering, Samples, no_uses
 from gpuherd.history.usage.samples import Accounts, NodeSample
+from gpuherd.model.columns import COLUMNS
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.wire.frames import SampleFrame
 
 __all__ = ["Accountant", "Gathered", "Intake"]
 
+MAX_NUMBERED = 2**20
+"""Devices and hosts that have a number at a time, those that are gone included."""
 MAX_WAITING_BYTES = 64 * 2**20
 FRAME_BYTES = 600
 """What a gathered frame takes beside its matrices."""
@@ -112,8 +105,10 @@ class Intake:
         self.is_closed = False
         self._missed: dict[str, int] = {}
         # Of the writer's thread.
-        self._times: dict[str, NodeTime] = {}
-        self._clock_base: float | None = None
+        self._wrong_clocks: dict[str, NodeTime] = {}
+        self._heard: set[str] = set()
+        self._clock_base = math.inf
+        self._devices, self._hosts = Numbering(), Numbering()
         self.too_old_samples = 0
 
     # -- gathering, on the event loop ---------------------------------------------------------------------------
@@ -209,40 +204,53 @@ class Intake:
 
     def forget(self, node_id: str) -> None:
         """Forget the clock of a node that was removed."""
-        self._times.pop(node_id, None)
+        self._wrong_clocks.pop(node_id, None)
+        self._heard.discard(node_id)
 
     def batch(self, gathered: Gathered) -> Batch:
         """Make what is written from what came. Each gathered thing once, in order: use is counted here."""
         taken, times = self._timed(gathered)
         if not taken:
             return Batch(written_at=gathered.wall, marks=tuple(gathered.marks))
-        devices = _matrix(
-            (entry.scene.devices(entry.frame.devices) for entry in taken), "devices", len(DEVICE_METRICS)
-        )
-        hosts = _matrix((entry.scene.host(entry.frame.host) for entry in taken), "host", len(HOST_METRICS))
-        accounts = Accounts(no_uses(), b"")
-        if self._accountant is not None:
-            accounts = self._accountant.take(
-                [
-                    NodeSample(
-                        entry.scene.account,
-                        time,
-                        entry.scene.interval_seconds,
-                        entry.scene.uses(entry.frame.uses),
-                    )
-                    for entry, time in zip(taken, times, strict=True)
-                ],
-                devices,
-            )
+        if len(self._devices) + len(self._hosts) > MAX_NUMBERED:
+            self._devices, self._hosts = Numbering(), Numbering()
+        numbers = [entry.scene.numbers(self._devices, self._hosts) for entry in taken]
         moments = np.array(times)
         seen: dict[str, float] = {}
+        devices = _matrix([entry.scene.devices(entry.frame.devices) for entry in taken], "devices")
+        hosts = _matrix([entry.scene.host(entry.frame.host) for entry in taken], "host")
+        accounts = Accounts(no_uses(), b"")
+        if self._accountant is not None:
+            samples = [
+                NodeSample(
+                    entry.scene.account,
+                    time,
+                    entry.scene.interval_seconds,
+                    entry.scene.uses(entry.frame.uses),
+                )
+                for entry, time in zip(taken, times, strict=True)
+            ]
+            accounts = self._accountant.take(samples, devices)
         for entry, time in zip(taken, times, strict=True):
-            node_id = entry.scene.node_id
-            seen[node_id] = max(time, seen.get(node_id, time))
+            if time > seen.get(entry.scene.node_id, -math.inf):
+                seen[entry.scene.node_id] = time
+        self._heard.update(seen)
         return Batch(
             written_at=gathered.wall,
-            devices=_device_samples(taken, moments, devices),
-            hosts=_host_samples(taken, moments, hosts),
+            devices=_samples(
+                self._devices,
+                b"".join([devices for devices, _ in numbers]),
+                np.repeat(moments, [entry.scene.device_count for entry in taken]),
+                devices,
+                _states(taken),
+            ),
+            hosts=_samples(
+                self._hosts,
+                b"".join([host for _, host in numbers]),
+                moments,
+                hosts,
+                np.full(len(hosts), NOT_JUDGED, np.uint8),
+            ),
             uses=accounts.uses,
             notes=accounts.notes,
             marks=tuple(gathered.marks),
@@ -250,89 +258,107 @@ class Intake:
         )
 
     def _timed(self, gathered: Gathered) -> tuple[list[_Taken], list[float]]:
-        """Give the samples that are not too old, and the times of them by the hub's clock."""
+        """Give the samples that are not too old, and their times by the hub's clock.
+
+        Most nodes' clocks are right: only those that are not, or are in doubt, are looked at more closely.
+        """
         taken: list[_Taken] = []
         times: list[float] = []
-        oldest, nodes = gathered.wall - self._oldest_seconds, self._times
+        oldest, wrong = gathered.wall - self._oldest_seconds, self._wrong_clocks
         for entry in gathered.taken:
             if isinstance(entry, _Greeting):
-                self._look_at_hub_clock(entry.received - entry.monotonic)
-                nodes.setdefault(entry.node_id, NodeTime()).greet(entry.time, entry.received)
+                self._look_at_hub_clock(entry.received - entry.monotonic, taken)
+                self._heard.add(entry.node_id)
+                if entry.node_id in wrong or abs(entry.received - entry.time) > TOLERANCE_SECONDS:
+                    node = wrong.setdefault(entry.node_id, NodeTime())
+                    node.greet(entry.time, entry.received)
+                    self._put_right(entry.node_id, node)
                 continue
-            node = nodes.get(entry.scene.node_id)
-            if node is None:
-                node = nodes[entry.scene.node_id] = NodeTime()
-            if entry.states is None:
-                time = node.past(entry.frame.time, gathered.wall)
+            scene, frame, received, monotonic, states, _ = entry
+            time = frame.time
+            if states is not None:
+                self._look_at_hub_clock(received - monotonic, taken)
+            if scene.node_id in wrong or (
+                states is not None and not -TOLERANCE_SECONDS <= received - time <= TOLERANCE_SECONDS
+            ):
+                time = self._corrected(entry, gathered.wall)
             else:
-                self._look_at_hub_clock(entry.received - entry.monotonic)
-                time = node.live(
-                    entry.frame.time,
-                    entry.received,
-                    entry.monotonic,
-                    entry.scene.interval_seconds,
-                    entry.age_seconds,
-                )
+                time = min(time, gathered.wall if states is None else received)
+            scene.last_time = frame.time
             if time < oldest:
                 self.too_old_samples += 1
-                continue
-            taken.append(entry)
-            times.append(time)
+            else:
+                taken.append(entry)
+                times.append(time)
         return taken, times
 
-    def _look_at_hub_clock(self, base: float) -> None:
-        """See that the hub's wall clock was set: then it is apart from all nodes' clocks by that much more."""
-        moved = 0.0 if self._clock_base is None else base - self._clock_base
-        self._clock_base = base
-        if abs(moved) > CLOCK_STEP_SECONDS:
-            for node in self._times.values():
-                node.hub_moved(moved)
+    def _corrected(self, entry: _Taken, now: float) -> float:
+        scene, frame, received, monotonic, states, age_seconds = entry
+        node = self._wrong_clocks.get(scene.node_id)
+        if node is None:
+            node = self._wrong_clocks[scene.node_id] = NodeTime(scene.last_time)
+        if states is None:
+            return node.past(frame.time, now)
+        time = node.live(frame.time, received, monotonic, scene.interval_seconds, age_seconds)
+        self._put_right(scene.node_id, node)
+        return time
+
+    def _put_right(self, node_id: str, node: NodeTime) -> None:
+        if node.is_right:
+            del self._wrong_clocks[node_id]
+
+    def _look_at_hub_clock(self, base: float, taken: list[_Taken]) -> None:
+        """See that the hub's wall clock was set: then it is apart from all nodes' clocks by that much more.
+
+        ``taken``: what came before in this batch.
+        """
+        moved = base - self._clock_base
+        if -CLOCK_STEP_SECONDS <= moved <= CLOCK_STEP_SECONDS:
+            return
+        is_first, self._clock_base = math.isinf(self._clock_base), base
+        if is_first:
+            return
+        self._heard.update(entry.scene.node_id for entry in taken)
+        for node_id in self._heard:
+            node = self._wrong_clocks.setdefault(node_id, NodeTime())
+            node.hub_moved(moved)
+            self._put_right(node_id, node)
 
 
-def _matrix(parts: Iterable[bytes], kind: str, columns: int) -> Floats:
-    values = np.frombuffer(b"".join(parts), dtype="<f8").astype(np.float64).reshape(-1, columns)
+def _matrix(parts: list[bytes], kind: str) -> Floats:
+    """Give rows × columns, with what cannot be as unknown."""
+    values = np.frombuffer(b"".join(parts), dtype="<f8").astype(np.float64).reshape(-1, len(COLUMNS[kind]))
     lies = is_lie(values, kind)
     if lies.any():
         values[lies] = np.nan
     return values
 
 
-def _device_samples(taken: list[_Taken], times: Floats, values: Floats) -> Samples:
-    keys: dict[SeriesKey, int] = {}
-    totals: dict[SeriesKey, float] = {}
-    places: dict[Scene, list[int]] = {}
-    for entry in taken:
-        scene = entry.scene
-        if scene not in places:
-            places[scene] = [keys.setdefault(key, len(keys)) for key in scene.keys]
-            totals.update(zip(scene.keys, scene.memory_total, strict=True))
+def _states(taken: list[_Taken]) -> Codes:
     unjudged = bytes([NOT_JUDGED])
-    state = np.frombuffer(
+    states = np.frombuffer(
         b"".join(
-            unjudged * len(entry.scene.keys) if entry.states is None else entry.states for entry in taken
+            [unjudged * entry.scene.device_count if entry.states is None else entry.states for entry in taken]
         ),
         np.uint8,
     )
-    return Samples(
-        keys=tuple(keys),
-        subject=np.fromiter(
-            itertools.chain.from_iterable(places[entry.scene] for entry in taken), np.int32, len(values)
-        ),
-        time=np.repeat(times, [len(entry.scene.keys) for entry in taken]),
-        values=values,
-        state=np.where(_UNSEEN[state], NOT_JUDGED, state).astype(np.uint8),
-        memory_total=np.array([totals[key] for key in keys], np.float64),
-    )
+    return np.where(_UNSEEN[states], NOT_JUDGED, states).astype(np.uint8)
 
 
-def _host_samples(taken: list[_Taken], times: Floats, values: Floats) -> Samples:
-    keys: dict[SeriesKey, int] = {}
-    subject = [keys.setdefault(entry.scene.host_key, len(keys)) for entry in taken]
+def _samples(numbering: Numbering, content: bytes, times: Floats, values: Floats, states: Codes) -> Samples:
+    """Put rows together; ``content``: of each row, the number of its subject."""
+    numbers = np.frombuffer(content, np.int64)
+    is_there = np.zeros(len(numbering), np.bool_)
+    is_there[numbers] = True
+    chosen = np.flatnonzero(is_there)
+    places = np.cumsum(is_there, dtype=np.int32) - 1
     return Samples(
-        keys=tuple(keys),
-        subject=np.array(subject, np.int32),
+        keys=tuple(map(numbering.keys.__getitem__, chosen.tolist())),
+        subject=places[numbers].astype(np.int32),
         time=times,
         values=values,
-        state=np.full(len(values), NOT_JUDGED, np.uint8),
-        memory_total=np.full(len(keys), np.nan),
+        state=states,
+        memory_total=np.array(numbering.memory_total)[chosen],
+        numbering=numbering,
+        numbers=chosen,
     )

@@ -16,12 +16,18 @@ PACE = 0.5
 class NodeTime:
     """What to add to one node's times. A sample comes after it was taken, never before: that decides most cases."""
 
-    def __init__(self) -> None:
+    def __init__(self, last_time: float = -math.inf) -> None:
+        """``last_time``: of the sample before, by the node's clock."""
         self.offset_seconds = 0.0
-        self._last_time = -math.inf
+        self._last_time = last_time
         self._last_received = -math.inf
         self._late = 0
         self._least_late = math.inf
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the node's clock is believed, and there is no doubt about it."""
+        return self.offset_seconds == 0.0 and self._late == 0
 
     def greet(self, time: float, received: float) -> None:
         """Hear what time it is on the node: ``received`` is the hub's wall clock."""

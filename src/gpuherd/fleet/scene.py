@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
 
 from gpuherd.fleet.names import Names
-from gpuherd.history.batch import SeriesKey
+from gpuherd.history.batch import Numbering, SeriesKey
 from gpuherd.history.usage import samples
+from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.processes import ProcessTable
 from gpuherd.model.reports import NodeFacts
 from gpuherd.wire.frames import Layout
@@ -40,7 +42,12 @@ class Scene:
         self._table = table
         self._owners = owners
         self._names = names
-        self._is_native = (layout.devices, layout.host, layout.uses) == (
+        self.device_count = len(facts.devices)
+        self.last_time = -math.inf
+        """Of the last sample, by the node's clock."""
+        self._numbered_in: Numbering | None = None
+        self._numbers = (b"", b"")
+        self.is_native = (layout.devices, layout.host, layout.uses) == (
             LAYOUT.devices,
             LAYOUT.host,
             LAYOUT.uses,
@@ -53,48 +60,47 @@ class Scene:
         types = tuple(self._names.gpu(device) for device in devices)
         return samples.Scene(self.node_id, devices, types, self._table, self._owners)
 
-    @cached_property
-    def keys(self) -> tuple[SeriesKey, ...]:
-        """The devices."""
-        return tuple(
-            SeriesKey(self.node_id, device.uuid, kind)
-            for device, kind in zip(self.facts.devices, self.account.types, strict=True)
-        )
-
-    @cached_property
-    def host_key(self) -> SeriesKey:
-        """The host."""
-        return SeriesKey(self.node_id)
-
-    @cached_property
-    def memory_total(self) -> list[float]:
-        """Of each device, what used memory is a share of; NaN where it says nothing about use."""
-        return [
-            device.memory_total_bytes
-            if device.memory_total_bytes and device.memory_basis != "host"
-            else float("nan")
-            for device in self.facts.devices
-        ]
+    def numbers(self, devices: Numbering, hosts: Numbering) -> tuple[bytes, bytes]:
+        """Give the numbers of the devices and of the host, as int64."""
+        if self._numbered_in is not devices:
+            self._numbered_in = devices
+            self._numbers = (
+                np.array(
+                    [
+                        devices.number(SeriesKey(self.node_id, device.uuid, kind), _memory_total(device))
+                        for device, kind in zip(self.facts.devices, self.account.types, strict=True)
+                    ],
+                    np.int64,
+                ).tobytes(),
+                np.array([hosts.number(SeriesKey(self.node_id))], np.int64).tobytes(),
+            )
+        return self._numbers
 
     def devices(self, matrix: bytes) -> bytes:
         """Give a matrix of device samples in our columns."""
         return (
             matrix
-            if self._is_native
-            else _convert(matrix, self._layout.devices, LAYOUT.devices, len(self.keys))
+            if self.is_native
+            else _convert(matrix, self._layout.devices, LAYOUT.devices, self.device_count)
         )
 
     def host(self, matrix: bytes) -> bytes:
         """Give a host's sample in our columns."""
-        return matrix if self._is_native else _convert(matrix, self._layout.host, LAYOUT.host, 1)
+        return matrix if self.is_native else _convert(matrix, self._layout.host, LAYOUT.host, 1)
 
     def uses(self, matrix: bytes) -> bytes:
         """Give a matrix of use samples in our columns."""
         return (
             matrix
-            if self._is_native
+            if self.is_native
             else _convert(matrix, self._layout.uses, LAYOUT.uses, len(self._table.uses))
         )
+
+
+def _memory_total(device: DeviceFacts) -> float:
+    """Give what used memory is a share of; NaN where it says nothing about use."""
+    total = device.memory_total_bytes
+    return total if total and device.memory_basis != "host" else float("nan")
 
 
 def _convert(matrix: bytes, names: tuple[str, ...], ours: tuple[str, ...], rows: int) -> bytes:

@@ -18,6 +18,7 @@ __all__ = [
     "Batch",
     "Floats",
     "FrameMark",
+    "Numbering",
     "Samples",
     "SeriesKey",
     "SessionKey",
@@ -76,6 +77,30 @@ class FrameMark(NamedTuple):
     seq: int
 
 
+class Numbering:
+    """Small numbers for keys, as long as this process lives. A full one is given up and another begun."""
+
+    def __init__(self) -> None:
+        self.keys: list[SeriesKey] = []
+        """By number."""
+        self.memory_total: list[float] = []
+        """By number, bytes as last told."""
+        self._numbers: dict[SeriesKey, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def number(self, key: SeriesKey, memory_total: float = float("nan")) -> int:
+        """Give a key's number."""
+        number = self._numbers.setdefault(key, len(self.keys))
+        if number == len(self.keys):
+            self.keys.append(key)
+            self.memory_total.append(memory_total)
+        else:
+            self.memory_total[number] = memory_total
+        return number
+
+
 @dataclass(frozen=True, slots=True)
 class Samples:
     """Numbers of devices or hosts at moments; a row is one subject at one moment."""
@@ -92,6 +117,9 @@ class Samples:
     """Position in DEVICE_STATES, or NOT_JUDGED; of hosts always the latter."""
     memory_total: Floats
     """Of each key, the memory of the device in bytes; NaN if unknown or it says nothing about use."""
+    numbering: Numbering | None = None
+    numbers: NDArray[np.int64] | None = None
+    """Of each key, its number in ``numbering``, so that nobody has to look for keys; none after a restart."""
 
     def __len__(self) -> int:
         return len(self.time)

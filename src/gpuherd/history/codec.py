@@ -7,7 +7,7 @@ counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from gpuherd.history.batch import (
     Batch,
     Floats,
     FrameMark,
+    Numbering,
     Samples,
     SeriesKey,
     SessionKey,
@@ -38,6 +39,7 @@ K = TypeVar("K")
 Entry = str | tuple[str | float | None, ...]
 """A name or the parts of a key: a node or command, a run (2 parts), a series (3), a stay on a device (7)."""
 
+MAX_NUMBERINGS = 8
 REPEAT_SHARE = 8
 """All names are said again when this many times their bytes have been written since."""
 _UNITS = {column.name: UNITS.get(column.unit, ()) for part in ("devices", "host") for column in COLUMNS[part]}
@@ -92,6 +94,20 @@ def read_record(payload: bytes | memoryview) -> Record:
     return _decoder.decode(payload)
 
 
+class _Known:
+    """From the numbers that keys have in this process to those in a file; -1 is none yet."""
+
+    def __init__(self) -> None:
+        self._places = np.empty(0, np.int64)
+
+    def places(self, most: int) -> NDArray[np.int64]:
+        if most >= len(self._places):
+            grown = np.full(max(most + 1, 2 * len(self._places)), -1, np.int64)
+            grown[: len(self._places)] = self._places
+            self._places = grown
+        return self._places
+
+
 class BatchWriter:
     """Writes the batches of one file."""
 
@@ -99,7 +115,8 @@ class BatchWriter:
         self._numbers: dict[Entry, int] = {}
         self._told: dict[int, Entry] = {}
         self._new: dict[int, Entry] = {}
-        self._stay_numbers = np.empty(0, np.int64)
+        self._stays = _Known()
+        self._known: dict[Numbering, _Known] = {}
         self._names_bytes = 0
         self._bytes_since = 0
 
@@ -136,24 +153,32 @@ class BatchWriter:
         get, number = self._numbers.get, self._number
         return tuple(number(entry) if (known := get(entry)) is None else known for entry in entries)
 
-    def _stays(self, uses: Uses) -> NDArray[np.int64]:
-        """Give the numbers of stays. There may be tens of thousands: those known by number are not looked up."""
-        if uses.numbers is None or len(uses.numbers) == 0:
-            return np.array(self._all(uses.keys), np.int64)
-        most = int(uses.numbers.max())
-        if most >= len(self._stay_numbers):
-            grown = np.full(max(most + 1, 2 * len(self._stay_numbers)), -1, np.int64)
-            grown[: len(self._stay_numbers)] = self._stay_numbers
-            self._stay_numbers = grown
-        for place in np.flatnonzero(self._stay_numbers[uses.numbers] < 0).tolist():
-            self._stay_numbers[uses.numbers[place]] = self._number(uses.keys[place])
-        return self._stay_numbers[uses.numbers]
+    def _by_number(
+        self, keys: Sequence[Entry], numbers: NDArray[np.int64] | None, known: _Known
+    ) -> NDArray[np.int64]:
+        """Give the dictionary's numbers of keys. There may be tens of thousands: known ones are not looked up."""
+        if numbers is None or len(numbers) == 0:
+            return np.array(self._all(keys), np.int64)
+        places = known.places(int(numbers.max()))
+        for place in np.flatnonzero(places[numbers] < 0).tolist():
+            places[numbers[place]] = self._number(keys[place])
+        return places[numbers]
+
+    def _series(self, samples: Samples) -> NDArray[np.int64]:
+        if samples.numbering is None:
+            return np.array(self._all(samples.keys), np.int64)
+        known = self._known.get(samples.numbering)
+        if known is None:
+            if len(self._known) >= MAX_NUMBERINGS:
+                self._known.clear()
+            known = self._known[samples.numbering] = _Known()
+        return self._by_number(samples.keys, samples.numbers, known)
 
     def _samples(self, samples: Samples, metrics: tuple[str, ...]) -> _Samples:
         return _Samples(
             rows=len(samples),
             key_count=len(samples.keys),
-            keys=pack_codes(np.array(self._all(samples.keys), np.int64)),
+            keys=pack_codes(self._series(samples)),
             subject=pack_codes(samples.subject),
             time=pack_runs(samples.time),
             values=_pack_all(samples.values, metrics),
@@ -165,7 +190,7 @@ class BatchWriter:
         return _Uses(
             rows=len(uses),
             key_count=len(uses.keys),
-            keys=pack_codes(self._stays(uses)),
+            keys=pack_codes(self._by_number(uses.keys, uses.numbers, self._stays)),
             commands={
                 place: self._number(command)
                 for place, command in enumerate(uses.commands)

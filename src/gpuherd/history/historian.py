@@ -89,7 +89,6 @@ class Historian:
         self._sinks = tuple(sinks)
         self._wall = wall
         self._journal: Journal | None = None
-        self._seen: dict[str, float] = {}
         self._tending = threading.Lock()
         self._written_at: float | None = None
         self._last_error: str | None = None
@@ -151,19 +150,12 @@ class Historian:
                 if batch_id in ids:
                     continue
                 ids.add(batch_id)
-                self._note(batch)
+                self.marks.raise_to(batch.marks)
                 self._hand(batch, number, takers)
-
-    def _note(self, batch: Batch) -> None:
-        self.marks.raise_to(batch.marks)
-        for node_id, time in batch.seen:
-            self._seen[node_id] = max(time, self._seen.get(node_id, time))
 
     def _opening(self) -> Batch | None:
         """Give what every file begins with: it may be the only one left at the next start."""
-        if not len(self.marks) and not self._seen:
-            return None
-        return Batch(written_at=self._wall(), marks=tuple(self.marks), seen=tuple(self._seen.items()))
+        return Batch(written_at=self._wall(), marks=tuple(self.marks)) if len(self.marks) else None
 
     def append(self, batch: Batch) -> None:
         """Write a batch down, then hand it to the sinks.
@@ -178,7 +170,7 @@ class Historian:
             raise
         self._last_error = None
         self._written_at = self._wall()
-        self._note(batch)
+        self.marks.raise_to(batch.marks)
         self._hand(batch, file, self._sinks)
 
     def _hand(self, batch: Batch, file: int, sinks: Sequence[Sink]) -> None:
@@ -200,7 +192,6 @@ class Historian:
     def forget(self, node_id: str) -> None:
         """Forget the marks of a removed node; what was remembered of it stays. In the thread that appends."""
         self.marks.forget(node_id)
-        self._seen.pop(node_id, None)
 
     def tend(self) -> None:
         """Do all that is due: files that are complete, the sinks' own work, deleting what all have settled; blocking.

@@ -21,8 +21,9 @@ class Marks:
     def raise_to(self, marks: Iterable[FrameMark]) -> None:
         """Take numbers as kept; lower ones than known change nothing. The runs named last are remembered longest."""
         for mark in marks:
-            runs = self._nodes.setdefault(mark.node_id, {})
-            runs[mark.boot_id] = max(mark.seq, runs.pop(mark.boot_id, -1))
+            node_id, boot_id, seq = mark
+            runs = self._nodes.setdefault(node_id, {})
+            runs[boot_id] = max(seq, runs.pop(boot_id, -1))
             if len(runs) > MAX_RUNS:
                 del runs[next(iter(runs))]
 
