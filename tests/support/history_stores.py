@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuherd.history.batch import DEVICE_METRICS, HOST_METRICS, NOT_JUDGED, Batch, Samples, SeriesKey
+from gpuherd.history.embedded.kinds import SHAPES
+from gpuherd.history.embedded.store import EmbeddedStore
 from gpuherd.history.historian import Historian
 from gpuherd.history.journal import JournalFiles
 from gpuherd.history.outside.sink import OutsideSink
 from gpuherd.history.remote_write import remote_write_reader, remote_write_sink
 from gpuherd.history.settings import HistorySettings, PrometheusSettings, VictoriaMetricsSettings
 from gpuherd.history.store import SeriesAnswer, SeriesQuery, SeriesReader, Sink
+from gpuherd.history.tables.tables import Tables
 from gpuherd.history.victoriametrics import victoriametrics_reader, victoriametrics_sink
 from support.metric_server import MetricServer
 from support.running import eventually
@@ -195,4 +198,17 @@ def outside_store(
 @contextmanager
 def embedded_store(folder: Path) -> Iterator[Store]:
     """Open our own."""
-    raise NotImplementedError
+    with ExitStack() as opened:
+
+        def making() -> tuple[Sink, SeriesReader]:
+            opened.close()  # only one may have the files open
+            tables = opened.enter_context(closing(Tables(folder / "tables", SHAPES)))
+            store = EmbeddedStore(tables, HistorySettings(min_free_bytes=0))
+            return store, store
+
+        store = Store(folder, making)
+        store.open()
+        try:
+            yield store
+        finally:
+            store.close()

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from gpuherd.history.batch import DEVICE_METRICS, HOST_METRICS, Floats, SeriesKey
 from gpuherd.history.outside.grid import choose_step, counted_states, grid_times
@@ -70,11 +71,7 @@ class PromqlReader:
         kind, known = (HOST, HOST_METRICS)
         if any(key.uuid for key in query.subjects):
             kind, known = (DEVICE, DEVICE_METRICS)
-        unknown = [metric for metric in query.metrics if metric not in known]
-        if unknown:
-            raise Failed(f"there is no metric {unknown[0]!r}")
-        asked = _Asked(self, query, kind)
-        return asked.answer()
+        return _Asked(self, query, kind, known).answer()
 
     def close(self) -> None:
         """Close connections."""
@@ -126,10 +123,11 @@ def _understood(answer: Answer, place: str) -> _Said:
 class _Asked:
     """One question on its way to its answer."""
 
-    def __init__(self, reader: PromqlReader, query: SeriesQuery, kind: str) -> None:
+    def __init__(self, reader: PromqlReader, query: SeriesQuery, kind: str, known: Sequence[str]) -> None:
         self._reader = reader
         self._query = query
         self._kind = kind
+        self._known = known
         self._subjects = {
             (said(key.node_id), said(key.uuid)): number for number, key in enumerate(query.subjects)
         }
@@ -142,11 +140,11 @@ class _Asked:
         if step < 300 or query.with_states:
             spacing = self._spacing()
             step = choose_step(query.start, query.end, query.max_points, spacing)
-        grid = grid_times(query.start, query.end, step)
-        shape = (len(query.subjects), len(grid), len(query.metrics))
-        folded = {fold: np.full(shape, np.nan) for fold, _, _ in _FOLDS}
-        for column, metric in enumerate(query.metrics):
-            self._fold(metric, column, grid, step, folded)
+        grid, folded = self._folded(step)
+        if spacing is not None and step < 1.5 * spacing and _has_holes(folded["mean"]):
+            # Samples do not come quite evenly: there would be gaps where there are none.
+            step = choose_step(query.start, query.end, query.max_points, 2 * spacing)
+            grid, folded = self._folded(step)
         states = self._states(grid, step, spacing) if query.with_states and self._kind == DEVICE else None
         missing = (
             (MissingPart(start=query.start, end=query.end, reason="the store answered only in part"),)
@@ -170,6 +168,17 @@ class _Asked:
             ),
             missing=missing,
         )
+
+    def _folded(self, step: float) -> tuple[Floats, dict[str, Floats]]:
+        """Ask for mean, least and greatest on a grid: subjects × steps × metrics."""
+        query = self._query
+        grid = grid_times(query.start, query.end, step)
+        shape = (len(query.subjects), len(grid), len(query.metrics))
+        folded = {fold: np.full(shape, np.nan) for fold, _, _ in _FOLDS}
+        for column, metric in enumerate(query.metrics):
+            if metric in self._known:  # else nobody has it
+                self._fold(metric, column, grid, step, folded)
+        return grid, folded
 
     def _fold(self, metric: str, column: int, grid: Floats, step: float, folded: dict[str, Floats]) -> None:
         window = self._reader.window(step)
@@ -214,7 +223,7 @@ class _Asked:
         """Find out how far samples are apart, from the first subject that has any."""
         query = self._query
         metrics = [STATE] if self._kind == DEVICE else []
-        metrics += [metric for metric in query.metrics[:3] if metric not in metrics]
+        metrics += [metric for metric in query.metrics if metric in self._known][:3]
         start, end = math.floor(query.start), math.ceil(query.end)
         windows = [(max(end - _SPACING_WINDOW_SECONDS, start), end)]
         if end - start > _SPACING_WINDOW_SECONDS:
@@ -269,6 +278,12 @@ class _Asked:
             times = np.array([time for time, _ in one.values])
             values = np.array([float(value) for _, value in one.values])
             yield number, labels, times, values
+
+
+def _has_holes(mean: Floats) -> bool:
+    """Tell whether a single step is unknown between two that are known."""
+    is_known: NDArray[np.bool_] = np.any(np.isfinite(mean), axis=2)
+    return bool((is_known[:, :-2] & ~is_known[:, 1:-1] & is_known[:, 2:]).any())
 
 
 def _part_of(step: int, least: float) -> float:
