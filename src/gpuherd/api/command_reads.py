@@ -39,6 +39,10 @@ class CommandReads:
         """Note that someone has read one node by the API."""
         self._note(viewer, node_id, "one node, by the API")
 
+    def note_usage(self, viewer: Viewer) -> None:
+        """Note that someone has read who was on which device when, by the API."""
+        self._note(viewer, "usage", "stays on devices, by the API")
+
     def _note(self, viewer: Viewer, subject: str, detail: str) -> None:
         if self._is_public or viewer.privacy != "admin" or viewer.account is None:
             return

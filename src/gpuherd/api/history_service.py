@@ -49,6 +49,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     media_type: str = "application/json"
     file_name: str | None = None
     """Of a download; made by the hub, never of what a node or a person has said."""
+    policy: str | None = None
+    """Of a page: what a browser lets it do."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ _COMMANDS = {
     "book": ("gpuherd.cli.book", "Book GPUs for yourself or your group."),
     "bookings": ("gpuherd.cli.bookings", "List, extend and cancel bookings."),
     "release": ("gpuherd.cli.release", "Give booked GPUs back early."),
+    "usage": ("gpuherd.cli.usage", "Tell who used how much, and whom to ask for a GPU."),
     "login": ("gpuherd.cli.login", "Log in to a hub, to book from this machine."),
     "import": ("gpuherd.cli.import_", "Take over the configuration of another tool."),
     "config": ("gpuherd.cli.config", "Check the configuration or show what it can hold."),

@@ -8,6 +8,7 @@ import msgspec
 
 from gpuherd.client.errors import HubSilent
 from gpuherd.client.line import HubLine
+from gpuherd.client.usage_views import Stays, Trends, Usage
 from gpuherd.client.views import Booking, Device, NewToken, Session, Timeline
 
 __all__ = ["HubClient"]
@@ -63,6 +64,23 @@ class HubClient:
     def cancel(self, booking_id: int, *, series: bool) -> list[Booking]:
         """Cancel a booking that has not begun, with ``series`` also all later ones of its week after week."""
         return self._ask(list[Booking], "POST", f"bookings/{booking_id}/cancel", {"series": series})
+
+    def usage(self, **wanted: Any) -> Usage:
+        """Tell who used how much; ``wanted`` as the API has it: by, from, to, user, group, node, type, job, limit."""
+        return self._ask(Usage, "GET", "usage", **wanted)
+
+    def trends(self) -> Trends:
+        """Tell whom to ask for a GPU."""
+        return self._ask(Trends, "GET", "usage/trends")
+
+    def stays(self, **wanted: Any) -> Stays:
+        """Tell who was on which device when; ``wanted`` as of ``usage``."""
+        return self._ask(Stays, "GET", "usage/sessions", **wanted)
+
+    def text(self, path: str, **wanted: Any) -> str:
+        """Give what is no JSON, such as a table or a report."""
+        self.last_answer = self.line.ask("GET", path, **wanted)
+        return self.last_answer.decode("utf-8", "replace")
 
     def _ask(self, kind: type[T], method: str, path: str, body: Any = None, **query: Any) -> T:
         self.last_answer = self.line.ask(method, path, body, **query)

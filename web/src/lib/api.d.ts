@@ -1,4 +1,4 @@
-// Generated from OpenAPI 01c65503080f2abe5974df445a220b29e4be2c01bc90d1e37d3b50af28808706 by `npm run generate`; do not edit.
+// Generated from OpenAPI 06d0fe07515a70e8b42b8cd8c66bd4f2715843707601da778b0ad42c99f43e33 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -3121,6 +3121,11 @@ export interface components {
             energy_kwh: number | null;
             /** @description GPUs held × hours; slices count as their share of the GPU. */
             gpu_hours: number;
+            /**
+             * @description What the idle hours cost at the price of a GPU-hour; null without one.
+             * @default null
+             */
+            idle_cost?: number | null;
             /** @description Of these, held without work: the waste. */
             idle_hours: number;
             /** @description Mean utilisation while held; null if unknown. */

@@ -74,4 +74,6 @@ def send(answer: Answer) -> Response[Any]:
     headers = {"Cache-Control": "private, no-store"}
     if answer.file_name is not None:
         headers["Content-Disposition"] = f'attachment; filename="{answer.file_name}"'
+    if answer.policy is not None:
+        headers["Content-Security-Policy"] = answer.policy
     return Response(answer.body, media_type=answer.media_type, headers=headers)

@@ -1,0 +1,163 @@
+"""Questions about the past, worked out beside the event loop: few at a time, each once however many ask it.
+
+A herd's chart is looked at by everyone at the same time. Who asks what someone else is asking waits for the same
+answer, and for a few seconds the answer is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from msgspec import Struct
+
+from gpuherd.api.errors import HttpError
+from gpuherd.api.history_service import Answer
+from gpuherd.api.threads import BoundedThreads, TooMuchWork
+from gpuherd.fleet.clock import Clock
+from gpuherd.history.tables.engine import TooLong
+from gpuherd.model.errors import Failed
+
+__all__ = ["Questions"]
+
+log = logging.getLogger(__name__)
+
+THREADS = 2
+"""What is asked of DuckDB uses several cores by itself."""
+MAX_WAITING = 64
+DEADLINE_SECONDS = 20.0
+KEPT_SECONDS = 5.0
+MAX_KEPT = 256
+MAX_KEPT_BYTES = 32 * 2**20
+LOG_SECONDS = 60.0
+RETRY = {"Retry-After": "5"}
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Kept(Struct, frozen=True):
+    answer: Answer
+    until: float
+
+
+class Questions:
+    """Asks in threads and remembers what was answered a moment ago. Used on one event loop."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        threads: int = THREADS,
+        max_waiting: int = MAX_WAITING,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        kept_seconds: float = KEPT_SECONDS,
+    ) -> None:
+        self._clock = clock
+        self._threads = BoundedThreads(
+            "questions", threads=threads, max_waiting=max_waiting, deadline_seconds=deadline_seconds
+        )
+        self._kept_seconds = kept_seconds
+        self._max_asked = threads + max_waiting
+        self._strangers = 0
+        self._asked: dict[Hashable, asyncio.Task[Answer]] = {}
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept_bytes = 0
+        self._told_at = float("-inf")
+
+    async def ask(
+        self, key: Hashable, answer: Callable[[], Awaitable[Answer]], *, is_stranger: bool = False
+    ) -> Answer:
+        """Give the answer to a question; ``key`` tells it from all others, also by who may see the answer.
+
+        ``answer`` is called if nobody else is asking the same; its blocking parts go through ``run``. ``is_stranger``:
+        someone without a login; of all that is asked at once, half is theirs at most. ``HttpError`` as ``run``.
+        """
+        kept = self._kept.get(key)
+        if kept is not None and self._clock.monotonic() < kept.until:
+            return kept.answer
+        asked = self._asked.get(key)
+        if asked is None:
+            if len(self._asked) >= self._max_asked or (
+                is_stranger and self._strangers >= self._max_asked // 2
+            ):
+                raise _busy()
+            self._strangers += is_stranger
+            asked = self._asked[key] = asyncio.create_task(self._work_out(key, answer))
+            asked.add_done_callback(partial(self._finish, key, is_stranger=is_stranger))
+        # Whoever goes away does not take the answer from the others.
+        return await asyncio.shield(asked)
+
+    async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do some blocking work of a question. ``HttpError`` 503 ``history_busy`` if too much is waiting or it takes
+        too long, ``history_unavailable`` if nothing can be read; what it raises otherwise is raised here.
+        """
+        try:
+            return await self._threads.run(work, *args, **kwargs)
+        except (TooMuchWork, TimeoutError, TooLong):
+            raise _busy() from None
+        except Failed as error:
+            self._tell(error)
+            raise HttpError(
+                503,
+                "history_unavailable",
+                "what was remembered cannot be read right now; try again, and ask an admin to look at the hub's "
+                "health if it stays so",
+                headers=RETRY,
+            ) from None
+
+    def close(self) -> None:
+        """Begin nothing any more."""
+        self._threads.close()
+        for asked in self._asked.values():
+            asked.cancel()
+
+    async def _work_out(self, key: Hashable, answer: Callable[[], Awaitable[Answer]]) -> Answer:
+        found = await answer()
+        self._keep(key, found)
+        return found
+
+    def _finish(self, key: Hashable, asked: asyncio.Task[Answer], *, is_stranger: bool) -> None:
+        del self._asked[key]
+        self._strangers -= is_stranger
+        if not asked.cancelled():
+            asked.exception()  # nobody need be left who awaits it: then its failure is nobody's
+
+    def _keep(self, key: Hashable, answer: Answer) -> None:
+        self._drop(key)
+        if len(answer.body) > MAX_KEPT_BYTES // 4 or self._kept_seconds <= 0:
+            return
+        self._kept[key] = _Kept(answer, self._clock.monotonic() + self._kept_seconds)
+        self._kept_bytes += len(answer.body)
+        now = self._clock.monotonic()
+        while self._kept and (
+            len(self._kept) > MAX_KEPT
+            or self._kept_bytes > MAX_KEPT_BYTES
+            or next(iter(self._kept.values())).until <= now
+        ):
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: Hashable) -> None:
+        dropped = self._kept.pop(key, None)
+        if dropped is not None:
+            self._kept_bytes -= len(dropped.answer.body)
+
+    def _tell(self, error: Failed) -> None:
+        """Say in the log why, now and then: anyone can ask."""
+        now = self._clock.monotonic()
+        if now - self._told_at >= LOG_SECONDS:
+            self._told_at = now
+            log.warning("a question about the past failed: %s", error)
+
+
+def _busy() -> HttpError:
+    return HttpError(
+        503,
+        "history_busy",
+        "too much is asked of the past at once, or this takes too long; ask for a shorter range, or again in a moment",
+        headers=RETRY,
+    )

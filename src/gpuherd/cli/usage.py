@@ -1,0 +1,311 @@
+"""``gpuherd usage``: who used how much, whom to ask for a GPU, and a month's report."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gpuherd.cli.asking import client, hub_options, moment, own_zone, table, telling
+from gpuherd.model.errors import Refused
+from gpuherd.model.text import clean
+
+if TYPE_CHECKING:
+    from gpuherd.client import HubClient
+    from gpuherd.client.usage_views import Bookings, Figures, Stay, TrendRow, Usage
+
+__all__ = ["command"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+KEYS = ("user", "group", "node", "type", "job", "device")
+ARROWS = {"up": "↑", "down": "↓", "level": "→"}
+UNKNOWN = "-"
+
+
+def _range_options(function: F) -> F:
+    """Add the options that say which use is meant."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as JSON."),
+        click.option("--csv", "as_csv", is_flag=True, help="Print a table for spreadsheets."),
+        click.option("--job", metavar="JOB", help="Only of this batch job."),
+        click.option(
+            "--type", "type_", metavar="TYPE", help="Only on GPUs of this type, such as 'A100 80GB'."
+        ),
+        click.option("--node", metavar="NODE", help="Only on this node."),
+        click.option("--group", metavar="GROUP", help="Only of this group's people."),
+        click.option("--user", metavar="USER", help="Only of this user."),
+        click.option("--to", "until", metavar="TIME", help="End, likewise; a day as a whole. Default: now."),
+        click.option(
+            "--from",
+            "since",
+            metavar="TIME",
+            default="7d",
+            show_default=True,
+            help="Begin: 7d, 36h, 2026-10, 2026-10-01 or 2026-10-01T08:00+02:00; in the hub's zone if none is given.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.group(invoke_without_command=True)
+@click.option("--by", type=click.Choice(KEYS), default="user", show_default=True, help="What a line is of.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many lines at most."
+)
+@_range_options
+@hub_options
+@click.pass_context
+def command(
+    context: click.Context,
+    by: str,
+    limit: int,
+    since: str,
+    until: str | None,
+    user: str | None,
+    group: str | None,
+    node: str | None,
+    type_: str | None,
+    job: str | None,
+    as_csv: bool,
+    as_json: bool,
+    hub_url: str | None,
+    token_file: Path | None,
+) -> None:
+    """Tell who used how many GPU-hours, how well, and what it cost.
+
+    Ends with 0; 3 if the question cannot be answered as it is; 4 if you are not logged in or may not; else 1.
+    """
+    context.obj = (hub_url, token_file)
+    if context.invoked_subcommand is not None:
+        return
+    hub = client(hub_url, token_file)
+    with telling():
+        wanted = _wanted(hub, since, until, user, group, node, type_, job)
+        if _is_told_plainly(
+            hub, "usage", {**wanted, "by": by, "limit": limit}, as_csv=as_csv, as_json=as_json
+        ):
+            return
+        usage = hub.usage(**wanted, by=by, limit=limit)
+    click.echo(_usage(usage))
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as JSON.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print a table for spreadsheets.")
+@click.pass_context
+def trends(context: click.Context, as_json: bool, as_csv: bool) -> None:
+    """Tell whom to ask for a GPU: what everyone holds now, and held lately.
+
+    Averages fade with 2 hours, a day and a week; the arrow compares the first two. A GPU that several share counts by
+    the share of memory.
+    """
+    hub = client(*context.obj)
+    with telling():
+        if _is_told_plainly(hub, "usage/trends", {}, as_csv=as_csv, as_json=as_json):
+            return
+        found = hub.trends()
+    header = ["user", "used", "idle", "booked", "", "2 h", "24 h", "1 week"]
+    click.echo(_fitting([_trend(row) for row in (*found.rows, found.free)], header))
+
+
+@command.command()
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at most."
+)
+@_range_options
+@click.pass_context
+def sessions(
+    context: click.Context,
+    limit: int,
+    since: str,
+    until: str | None,
+    user: str | None,
+    group: str | None,
+    node: str | None,
+    type_: str | None,
+    job: str | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Tell who was on which GPU from when to when, the latest first."""
+    hub = client(*context.obj)
+    with telling():
+        wanted = _wanted(hub, since, until, user, group, node, type_, job)
+        if _is_told_plainly(
+            hub, "usage/sessions", {**wanted, "limit": limit}, as_csv=as_csv, as_json=as_json
+        ):
+            return
+        found = hub.stays(**wanted, limit=limit)
+    if not found.is_complete:
+        click.echo(
+            f"gpuherd: these are the {limit} latest; for others give a larger --limit, or --to", err=True
+        )
+    header = ["from", "to", "user", "node", "type", "GPU-h", "work", "job", "what"]
+    click.echo(
+        _fitting([_stay(stay) for stay in found.sessions], header) if found.sessions else "nobody was there"
+    )
+
+
+@command.command()
+@click.argument("month", metavar="MONTH")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(("markdown", "html", "json")),
+    default="markdown",
+    show_default=True,
+    help="How it is written; html is one page to keep, print or send.",
+)
+@click.option("--zone", metavar="ZONE", help="Time zone of the month; that of this machine if not given.")
+@click.pass_context
+def month(context: click.Context, month: str, format_: str, zone: str | None) -> None:
+    """Write the report of MONTH, such as 2026-10, to standard output."""
+    hub = client(*context.obj)
+    with telling():
+        report = hub.text(f"usage/months/{month}", zone=own_zone(zone), format=format_)
+    if format_ == "json":
+        from gpuherd.client.line import plain_json
+
+        click.echo(plain_json(hub.last_answer))
+    else:
+        click.echo(_harmless(report), nl=False)
+
+
+def _wanted(
+    hub: HubClient,
+    since: str,
+    until: str | None,
+    user: str | None,
+    group: str | None,
+    node: str | None,
+    type_: str | None,
+    job: str | None,
+) -> dict[str, Any]:
+    given = {"from": since, "to": until, "user": user, "group": group, "type": type_, "job": job}
+    if node is not None:
+        given["node"] = _node(hub, node)
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _node(hub: HubClient, name: str) -> str:
+    """Give a node's id; what no node is called may be the id of one that is gone."""
+    from gpuherd.client.wishes import node_named
+
+    try:
+        return node_named(name, hub.devices(int(time.time())))
+    except Refused as error:
+        if error.code == "unknown_node":
+            return name
+        raise
+
+
+def _is_told_plainly(
+    hub: HubClient, path: str, wanted: dict[str, Any], *, as_csv: bool, as_json: bool
+) -> bool:
+    """Print the answer as it comes, if that is asked for."""
+    from gpuherd.client.line import plain_json
+
+    if as_csv and as_json:
+        raise click.UsageError("--csv or --json, not both")
+    if as_csv:
+        click.echo(_harmless(hub.text(path, **wanted, format="csv").replace("\r\n", "\n")), nl=False)
+    elif as_json:
+        hub.text(path, **wanted)
+        click.echo(plain_json(hub.last_answer))
+    return as_csv or as_json
+
+
+def _harmless(text: str) -> str:
+    """Give a text of many lines in which nothing can act on a terminal."""
+    return "\n".join(clean(line, len(line) + 1) for line in text.split("\n"))
+
+
+def _usage(usage: Usage) -> str:
+    has_cost = usage.currency is not None
+    has_bookings = any(row.bookings is not None for row in usage.rows)
+    header = [usage.by, "GPU-h", "work", "idle", "eff", "kWh"]
+    if has_cost:
+        header.append(clean(usage.currency or "", 8))
+    if has_bookings:
+        header += ["booked", "used"]
+    rows = [
+        _figures(row.label, row.figures, row.bookings, has_cost=has_cost, has_bookings=has_bookings)
+        for row in usage.rows
+    ]
+    rows.append(_figures("all", usage.totals, usage.bookings, has_cost=has_cost, has_bookings=has_bookings))
+    lines = [f"{moment(int(usage.start))} – {moment(int(usage.end))}", _fitting(rows, header)]
+    if usage.omitted_rows:
+        lines.append(f"and {usage.omitted_rows} more; give a larger --limit")
+    if usage.capacity_hours:
+        taken = usage.totals.gpu_hours / usage.capacity_hours
+        lines.append(f"{taken:.0%} of {usage.capacity_hours:,.0f} GPU-hours that there were")
+    lines += [
+        f"missing {moment(int(part.start))} – {moment(int(part.end))}: {clean(part.reason, 120)}"
+        for part in usage.missing[:3]
+    ]
+    return "\n".join(lines)
+
+
+def _figures(
+    label: str, figures: Figures, bookings: Bookings | None, *, has_cost: bool, has_bookings: bool
+) -> list[str]:
+    cells = [
+        label,
+        _number(figures.gpu_hours),
+        _number(figures.busy_hours),
+        _number(figures.idle_hours),
+        UNKNOWN if figures.efficiency is None else f"{figures.efficiency:.0%}",
+        _number(figures.energy_kwh),
+    ]
+    if has_cost:
+        cells.append(UNKNOWN if figures.cost is None else f"{figures.cost:,.2f}")
+    if has_bookings:
+        cells += [_number(bookings.booked_hours), _number(bookings.used_hours)] if bookings else [UNKNOWN] * 2
+    return cells
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:,.1f}"
+
+
+def _trend(row: TrendRow) -> list[str]:
+    return [
+        row.label,
+        _number(row.used_gpus),
+        _number(row.idle_gpus),
+        _number(row.reserved_gpus),
+        ARROWS.get(row.trend, ""),
+        *(_number(mean) for mean in (row.mean_2h, row.mean_24h, row.mean_1w)),
+    ]
+
+
+def _stay(stay: Stay) -> list[str]:
+    return [
+        moment(int(stay.started_at))[:20],
+        "now" if stay.ended_at is None else moment(int(stay.ended_at))[:20],
+        stay.user or "unknown",
+        stay.node,
+        stay.type,
+        _number(stay.figures.gpu_hours),
+        UNKNOWN if stay.figures.efficiency is None else f"{stay.figures.efficiency:.0%}",
+        stay.job or UNKNOWN,
+        stay.command or UNKNOWN,
+    ]
+
+
+def _fitting(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+    """Lay rows out; on a terminal that is too narrow, without the last columns."""
+    columns = len(header)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    while True:
+        text = table([row[:columns] for row in rows], header[:columns])
+        longest = max((len(line) for line in text.splitlines()), default=0)
+        if width is None or longest <= width or columns <= 2:
+            return text
+        columns -= 1

@@ -1,0 +1,193 @@
+"""Questions are worked out beside the event loop, each once, within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+import pytest
+
+from gpuherd.api.errors import HttpError
+from gpuherd.api.history_service import Answer
+from gpuherd.api.past import questions as module
+from gpuherd.api.past.questions import Questions
+from gpuherd.history.tables.engine import TooLong
+from gpuherd.model.errors import Failed
+from support.herd import ManualClock
+
+WAIT_SECONDS = 10.0
+
+
+class Asked:
+    """Answers when it is let, and counts how often it was asked."""
+
+    def __init__(self, questions: Questions, body: bytes = b"x") -> None:
+        self.questions = questions
+        self.body = body
+        self.count = 0
+        self.threads: set[str] = set()
+        self.may_answer = threading.Event()
+
+    def let(self) -> Asked:
+        self.may_answer.set()
+        return self
+
+    async def __call__(self) -> Answer:
+        return await self.questions.run(self._work)
+
+    def _work(self) -> Answer:
+        self.count += 1
+        self.threads.add(threading.current_thread().name)
+        assert self.may_answer.wait(WAIT_SECONDS)
+        return Answer(body=self.body)
+
+
+def play(story: Callable[[Questions, ManualClock], Awaitable[None]], **bounds: float) -> None:
+    async def run() -> None:
+        clock = ManualClock()
+        questions = Questions(clock, **bounds)  # type: ignore[arg-type]
+        try:
+            await asyncio.wait_for(story(questions, clock), 2 * WAIT_SECONDS)
+        finally:
+            questions.close()
+
+    asyncio.run(run())
+
+
+def test_equal_questions_at_once_are_answered_once_and_never_on_the_loop() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        asked = Asked(questions)
+        waiting = [asyncio.create_task(questions.ask("k", asked)) for _ in range(200)]
+        await asyncio.sleep(0)
+        asked.let()
+        answers = await asyncio.gather(*waiting)
+        assert {answer.body for answer in answers} == {b"x"}
+        assert asked.count == 1
+        assert threading.current_thread().name not in asked.threads
+
+    play(story)
+
+
+def test_an_answer_is_kept_for_a_few_seconds_and_told_apart_by_its_key() -> None:
+    async def story(questions: Questions, clock: ManualClock) -> None:
+        names, pseudonyms = Asked(questions, b"names").let(), Asked(questions, b"pseudonyms").let()
+        for _ in range(3):
+            assert (await questions.ask(("member", "q"), names)).body == b"names"
+            assert (await questions.ask(("public", "q"), pseudonyms)).body == b"pseudonyms"
+        assert (names.count, pseudonyms.count) == (1, 1)
+        clock.advance(module.KEPT_SECONDS + 0.1)
+        await questions.ask(("member", "q"), names)
+        assert names.count == 2
+
+    play(story)
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KEPT_BYTES", 100)
+    monkeypatch.setattr(module, "MAX_KEPT", 3)
+
+    async def story(questions: Questions, _: ManualClock) -> None:
+        for number in range(10):
+            await questions.ask(number, Asked(questions, b"x" * 20).let())
+        assert len(questions._kept) == 3
+        assert questions._kept_bytes == 60
+        huge = Asked(questions, b"x" * 26).let()
+        await questions.ask("huge", huge)
+        await questions.ask("huge", huge)
+        assert huge.count == 2
+        assert questions._kept_bytes <= 100
+
+    play(story)
+
+
+def test_whoever_goes_away_takes_nothing_from_the_others() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        asked = Asked(questions)
+        first = asyncio.create_task(questions.ask("k", asked))
+        second = asyncio.create_task(questions.ask("k", asked))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        asked.let()
+        assert (await second).body == b"x"
+
+    play(story)
+
+
+def test_too_much_at_once_is_refused_at_once_and_strangers_get_half() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        slow = Asked(questions)
+        tasks = [
+            asyncio.create_task(questions.ask(f"stranger {number}", slow, is_stranger=True))
+            for number in range(2)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(HttpError) as refused:
+            await questions.ask("one stranger more", slow, is_stranger=True)
+        assert (refused.value.status, refused.value.detail.code) == (503, "history_busy")
+        assert refused.value.headers["Retry-After"]
+        tasks += [asyncio.create_task(questions.ask(f"member {number}", slow)) for number in range(2)]
+        await asyncio.sleep(0)
+        began = time.monotonic()
+        with pytest.raises(HttpError) as refused:
+            await questions.ask("one member more", slow)
+        assert refused.value.detail.code == "history_busy"
+        assert time.monotonic() - began < 1.0
+        slow.let()
+        await asyncio.gather(*tasks)
+        assert (await questions.ask("later", Asked(questions).let(), is_stranger=True)).body == b"x"
+
+    play(story, threads=1, max_waiting=3)
+
+
+def test_what_takes_too_long_is_given_up() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        slow = Asked(questions)
+        with pytest.raises(HttpError) as refused:
+            await questions.ask("k", slow)
+        assert (refused.value.status, refused.value.detail.code) == (503, "history_busy")
+        slow.let()
+        assert (await questions.ask("k", slow)).body == b"x"
+
+    play(story, deadline_seconds=0.1)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TooLong("over 5 s"), "history_busy"),
+        (Failed("/srv/secret/folder cannot be read"), "history_unavailable"),
+    ],
+)
+def test_failures_are_told_without_their_reasons(
+    error: Failed, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        def fail() -> NoReturn:
+            raise error
+
+        for number in range(5):
+            with pytest.raises(HttpError) as refused:
+                await questions.ask(number, lambda: questions.run(fail))
+            assert (refused.value.status, refused.value.detail.code) == (503, code)
+            assert "secret" not in refused.value.detail.message
+
+    with caplog.at_level(logging.WARNING):
+        play(story)
+    assert len(caplog.records) == (code == "history_unavailable")  # once a minute, however many ask
+
+
+def test_a_refusal_of_the_work_itself_is_passed_on_and_not_kept() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        def refuse() -> NoReturn:
+            raise HttpError(404, "unknown_device", "no")
+
+        with pytest.raises(HttpError, match="no"):
+            await questions.ask("k", lambda: questions.run(refuse))
+        assert (await questions.ask("k", Asked(questions).let())).body == b"x"
+
+    play(story)
