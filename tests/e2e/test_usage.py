@@ -104,6 +104,20 @@ def test_a_long_table_shows_some_and_my_own_row(page: Page, demo: DemoProcess) -
     expect(page.locator("[data-key]")).to_have_count(600)
 
 
+def test_a_row_opens_to_the_stays_behind_it(page: Page, demo: DemoProcess, answers: UsageAnswers) -> None:
+    _open(page, demo)
+    toggle = page.get_by_role("button", name="Sessions of ada: 40")
+    toggle.click()
+    expect(toggle).to_have_attribute("aria-expanded", "true")
+    stays = page.get_by_role("table", name="Stays on devices, latest first")
+    expect(stays.get_by_role("row")).to_have_count(4)
+    expect(stays.get_by_role("row").nth(1)).to_contain_text("goes on")
+    expect(page.get_by_text("The latest 20")).to_be_visible()
+    assert answers.last("usage/sessions")["user"] == "ada"
+    toggle.click()
+    expect(stays).to_have_count(0)
+
+
 def test_ranges_are_chosen_and_stand_in_the_address(
     page: Page, demo: DemoProcess, answers: UsageAnswers
 ) -> None:
@@ -209,6 +223,8 @@ def test_everyone_can_read_it(page: Page, demo: DemoProcess) -> None:
     UsageAnswers(page, functools.partial(report, currency="EUR"))
     _open(page, demo)
     expect(page.get_by_role("grid")).to_be_visible()
+    page.get_by_role("button", name="Sessions of bo: 39").click()
+    expect(page.get_by_role("table", name="Stays on devices")).to_be_visible()
     found = violations_in(page)
     assert found == {}, json.dumps(found, indent=1)
     for width in (320, 390, 768, 1024):

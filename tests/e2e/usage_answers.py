@@ -24,6 +24,8 @@ from gpuherd.model.history import (
     UsageOverTime,
     UsageReport,
     UsageRow,
+    UsageSession,
+    UsageSessions,
 )
 
 __all__ = ["UsageAnswers", "figures", "report"]
@@ -173,6 +175,27 @@ def _trends() -> TrendsView:
     )
 
 
+def _sessions(user: str | None, start: float, end: float) -> UsageSessions:
+    stays = tuple(
+        UsageSession(
+            id=f"s{place}",
+            node_id="n-1",
+            uuid=f"GPU-{place}",
+            node="gpu01",
+            type="H100 80GB",
+            user=user,
+            job="4711",
+            command="python train.py",
+            started_at=end - DAY * (place + 1),
+            ended_at=end - DAY * place if place else None,
+            last_seen_at=end - DAY * place,
+            figures=figures(20.0),
+        )
+        for place in range(3)
+    )
+    return UsageSessions(start=start, end=end, sessions=stays, is_complete=False)
+
+
 class UsageAnswers:
     """Stands in for the hub's routes about use; ``asked`` is what the page wanted, ``reports`` what it gets."""
 
@@ -203,6 +226,8 @@ class UsageAnswers:
             return _over_time(by, start, end, int(query["top"]))
         if name == "usage/hours":
             return _hours(start, end, query["zone"])
+        if name == "usage/sessions":
+            return _sessions(query.get("user"), start, end)
         if name == "usage/distribution":
             return _distribution(start, end)
         return _trends()

@@ -19,6 +19,8 @@ export type UsageOverTime = Told<"UsageOverTime">;
 export type TrendRow = Told<"TrendRow">;
 export type TrendsView = Told<"TrendsView">;
 export type HourMap = Told<"HourMap">;
+export type UsageSession = Omit<Told<"UsageSession">, "figures"> & { figures: UsageFigures };
+export type UsageSessions = Omit<Told<"UsageSessions">, "sessions"> & { sessions: readonly UsageSession[] };
 export type Distribution = Told<"Distribution">;
 
 /** A row with the place it has among all, most GPU-hours first. */

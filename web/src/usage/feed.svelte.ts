@@ -3,21 +3,23 @@ import { request, type RequestOptions, wordsOf } from "../lib/request";
 
 export class Feed<Answer> {
   readonly #path: string;
+  readonly #request: typeof request;
   #answer = $state.raw<Answer | null>(null);
   #error = $state<string | null>(null);
   #isAsking = $state(false);
   #abort: AbortController | null = null;
 
-  constructor(path: string) {
+  constructor(path: string, ask: typeof request = request) {
     this.#path = path;
+    this.#request = ask;
   }
 
-  /** `null` until there is one, and where the last question failed. */
+  /** The last one there was, which may be to the question before; `null` until then. */
   get answer(): Answer | null {
     return this.#answer;
   }
 
-  /** Why there is no answer, in words. */
+  /** Why the last question has no answer, in words. */
   get error(): string | null {
     return this.#error;
   }
@@ -26,26 +28,23 @@ export class Feed<Answer> {
     return this.#isAsking;
   }
 
-  /** Ask; gives what gives it up, as an effect wants it. */
-  ask(query: RequestOptions["query"]): () => void {
+  /** Ask, and forget the question before; gives what gives this one up, as an effect wants it. */
+  ask(query: NonNullable<RequestOptions["query"]>): () => void {
     this.#abort?.abort();
     const abort = (this.#abort = new AbortController());
     this.#isAsking = true;
-    request<Answer>("GET", this.#path, { ...(query && { query }), signal: abort.signal })
-      .then(
-        (answer) => this.#take(answer, null),
-        (error: unknown) => {
-          if (!abort.signal.aborted) this.#take(null, wordsOf(error));
-        },
-      )
-      .finally(() => {
-        if (this.#abort === abort) this.#isAsking = false;
-      });
+    const done = (error: string | null): void => {
+      if (this.#abort !== abort || abort.signal.aborted) return;
+      this.#error = error;
+      this.#isAsking = false;
+    };
+    this.#request<Answer>("GET", this.#path, { query, signal: abort.signal }).then(
+      (answer) => {
+        if (!abort.signal.aborted) this.#answer = answer;
+        done(null);
+      },
+      (error: unknown) => done(wordsOf(error)),
+    );
     return () => abort.abort();
-  }
-
-  #take(answer: Answer | null, error: string | null): void {
-    this.#answer = answer;
-    this.#error = error;
   }
 }

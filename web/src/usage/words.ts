@@ -10,6 +10,7 @@ export const words = {
   loading: "Counting …",
   retry: "Try again",
   failed: "The use could not be counted",
+  failedAgain: (why: string): string => `This is as it was counted before. ${why}`,
   zone: "Days in",
   ownZone: (zone: string): string => `${zone} (this browser)`,
   hubZone: (zone: string): string => `${zone} (the hub)`,
@@ -121,6 +122,18 @@ export const words = {
       "Time in which a node did not report is not counted for anyone.",
     ],
     legend: { busy: "at work", held: "held idle", unknown: "unknown" },
+  },
+
+  sessions: {
+    label: "Stays on devices, latest first",
+    show: (count: string, name: string): string => `Sessions of ${name}: ${count}`,
+    when: "When",
+    where: "Where",
+    what: "What",
+    job: (job: string): string => `job ${job}`,
+    goesOn: "goes on",
+    none: "No stay of this range is kept.",
+    more: (shown: number): string => `The latest ${shown}; the API has the others.`,
   },
 
   overTime: {
