@@ -134,12 +134,18 @@ class Accountant:
             if timeline is None:
                 timeline = timelines[its.node_id] = Timeline(its.node_id)
             front = timeline.fronts[-1]
+            longest = GAP_INTERVALS * sample.interval_seconds
+            if time <= front.at:
+                position = timeline.find(time)
+                front = front if position is None else timeline.fronts[position]
+                flush.noted[its.node_id] = timeline
             if (
                 front.seats is its
                 and front.taken == now_taken
-                and 0 < time - front.at <= GAP_INTERVALS * sample.interval_seconds
+                and 0 < time - front.at <= longest
+                and front.end - time > longest
             ):
-                # By far the most are like this: live, and nobody came or went.
+                # By far the most are like this: nobody came or went.
                 flush.seats.append(its)
                 flush.start.append(front.at)
                 flush.end.append(time)
@@ -199,7 +205,6 @@ class Accountant:
             return
         front = timeline.fronts[position]
         longest = GAP_INTERVALS * sample.interval_seconds
-        is_live = position == len(timeline.fronts) - 1
         is_gap = time - front.at > longest
         before = {} if is_gap else dict(front.present())
         numbers, counts = self._seat_stays(timeline, shown.seats, taken, time, before)
@@ -219,7 +224,7 @@ class Accountant:
             front.at = time
         front.seats, front.numbers, front.taken = shown.seats, numbers, taken
         front.energy = np.frombuffer(shown.values).reshape(-1, len(COUNTED))[:, ENERGY].tobytes()
-        if is_gap or not is_live:
+        if is_gap:
             flush.noted[timeline.node_id] = timeline
         if front.end - time <= longest:
             self._close(timeline, front, flush)
@@ -248,7 +253,7 @@ class Accountant:
         self, timeline: Timeline, seats: Seats, taken: bytes, time: float, before: dict[Place, int]
     ) -> tuple[bytes, bytes]:
         """Give the stay on each seat, and whether it was there before."""
-        numbers = np.full(len(taken), NOBODY, np.int64)
+        numbers = [NOBODY] * len(taken)
         counts = bytearray(len(taken))
         for seat, is_taken in enumerate(taken):
             if is_taken:
@@ -259,7 +264,7 @@ class Accountant:
                 else:
                     counts[seat] = True
                 numbers[seat] = number
-        return numbers.tobytes(), bytes(counts)
+        return np.array(numbers, np.int64).tobytes(), bytes(counts)
 
     def _join(self, timeline: Timeline, seats: Seats, seat: int, time: float) -> int:
         """Find the stay that goes on at a place where nobody was in the sample before; open one if there is none."""
@@ -293,10 +298,16 @@ class Accountant:
     def _note_commands(self, shown: Shown, use_memory: Floats, flush: Flush) -> None:
         """Tell the command line of each stay's largest process, if it is another than before."""
         seats = shown.seats
-        for seat, number in enumerate(np.frombuffer(shown.numbers, np.int64).tolist()):
-            uses = seats.processes[seat]
+        memory = use_memory.tolist()
+        for uses, number in zip(
+            seats.processes, np.frombuffer(shown.numbers, np.int64).tolist(), strict=True
+        ):
             if number != NOBODY and uses:
-                largest = max(uses, key=lambda use: np.nan_to_num(use_memory[use], nan=-1.0))
+                largest = uses[0]
+                for use in uses[1:]:
+                    # Whatever is unknown is not larger.
+                    if memory[use] > memory[largest] or memory[largest] != memory[largest]:
+                        largest = use
                 command = seats.commands[largest]
                 if command is not None and self._told.get(number) != command:
                     self._told[number] = flush.commands[number] = command

@@ -97,7 +97,7 @@ class Timeline:
 
     def last_seen(self, number: int) -> float:
         """Tell when a stay was last seen, as far as the fronts know; minus infinity if it is on none of them."""
-        return max(
-            (front.at for front in self.fronts if any(number == other for _, other in front.present())),
-            default=-math.inf,
-        )
+        for front in reversed(self.fronts):
+            if number in np.frombuffer(front.numbers, np.int64).tolist():
+                return front.at
+        return -math.inf

@@ -45,7 +45,7 @@ class Upkeep:
     def __init__(self, tables: Tables, settings: HistorySettings, pseudonym: Callable[[str], str]) -> None:
         self._tables = tables
         self._settings = settings
-        self._pseudonym = pseudonym
+        self.pseudonym = pseudonym
         self._forgot_at = -np.inf
 
     def tend(self, now: float) -> None:
@@ -76,7 +76,7 @@ class Upkeep:
 
     def erase(self, users: Collection[str]) -> None:
         """Make the use of these an unknown user's, also where they have pseudonyms, and forget their command lines."""
-        nameless = {self._pseudonym(user) for user in users}
+        nameless = {self.pseudonym(user) for user in users}
         names = np.array(sorted({*users, *nameless}), object)
         for segment in self._tables.segments(USAGE.name):
             part = {"rows": Part(USAGE.name, segments=(segment,))}
@@ -134,9 +134,9 @@ class Upkeep:
 
     def _pseudonyms(self, part: Part) -> dict[str, dict[str, NDArray[Any]]]:
         found = self._tables.query('SELECT DISTINCT "user", session FROM {rows}', {"rows": part}).columns
-        users = {user: None if user is None else self._pseudonym(user) for user in found["user"]}
+        users = {user: None if user is None else self.pseudonym(user) for user in found["user"]}
         # The id of a stay is made of its user's name: who guesses the name could tell that it was theirs.
-        sessions = [_hidden(self._pseudonym(f"stay {session}")) for session in found["session"]]
+        sessions = [_hidden(self.pseudonym(f"stay {session}")) for session in found["session"]]
         return {
             "pseudonyms": {
                 "session": found["session"].astype(object),

@@ -1,0 +1,406 @@
+# ruff: noqa: S608 - SQL is put together of names in this file only
+"""Questions about use: what is in files and what is still in memory, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gpuherd.history.batch import USE_MEASURES, Floats, SessionKey
+from gpuherd.history.tables.engine import Columns
+from gpuherd.history.tables.tables import Part
+from gpuherd.history.usage.answers import (
+    BookedSpan,
+    BookedUse,
+    Device,
+    Key,
+    MovingMeans,
+    Stay,
+    Stays,
+    UseFilter,
+    UseRow,
+    UserSpan,
+    UseSteps,
+    UseSums,
+    UseTable,
+)
+from gpuherd.history.usage.averages import DAY, REACH, TWO_HOURS, WEEK, moving_mean, weights
+from gpuherd.history.usage.book import OpenUse, UsageBook
+from gpuherd.history.usage.rows import COMMANDS, KEY_COLUMNS
+from gpuherd.history.usage.slots import HOUR_SECONDS, SLOT_SECONDS, ceiled, floored
+from gpuherd.history.usage.view import KeysOf, Span, UseView, objects
+from gpuherd.model.history import UsageKey
+
+__all__ = [
+    "BookedSpan",
+    "BookedUse",
+    "Device",
+    "Key",
+    "KeysOf",
+    "MovingMeans",
+    "Stay",
+    "Stays",
+    "UsageReader",
+    "UseFilter",
+    "UseRow",
+    "UseSteps",
+    "UseSums",
+    "UseTable",
+    "UserSpan",
+    "moving_mean",
+]
+
+DEADLINE_SECONDS = 10.0
+MAX_STAYS = 100_000
+EVERYTHING = UseFilter()
+NOW_SECONDS = 60.0
+"""A node whose last sample is older than this and than a few of its intervals says nothing about now."""
+
+_SUMS = ", ".join(f"sum({name}) AS {name}" for name in USE_MEASURES)
+_PARTS = ", ".join(f"sum({name} * part) AS {name}" for name in USE_MEASURES)
+_KEY_SQL: Mapping[UsageKey, str] = {
+    "user": '"user"',
+    "group": '"user"',
+    "node": "node_id",
+    "type": "type",
+    "job": "job",
+    "device": "(node_id || chr(0) || uuid)",
+}
+
+
+class UsageReader:
+    """Answers from the book. From any thread, several at a time; blocking; ``Failed`` if there is no answer in time."""
+
+    def __init__(self, book: UsageBook) -> None:
+        self._book = book
+        self._tables = book.tables
+        self._view = UseView(book)
+
+    def figures(
+        self,
+        by: UsageKey,
+        start: float,
+        end: float,
+        *,
+        where: UseFilter = EVERYTHING,
+        keys_of: KeysOf | None = None,
+        deadline: float = DEADLINE_SECONDS,
+    ) -> UseTable:
+        """Add up use by a key. ``keys_of``: what users count as; with several keys in each of them, in totals once."""
+        stays = (
+            f'SELECT session, node_id, uuid, type, "user", job, {_SUMS} FROM rows '
+            'GROUP BY session, node_id, uuid, type, "user", job'
+        )
+        ways = (
+            f'SELECT node_id, uuid, type, "user", job, count(*) AS sessions, {_SUMS} FROM stays GROUP BY ALL'
+        )
+        counts = (
+            'count(DISTINCT coalesce("user", chr(0))) AS users, '
+            "count(DISTINCT node_id || chr(0) || uuid) AS devices, "
+            f"sum(sessions)::BIGINT AS sessions, {_SUMS}"
+        )
+        key = _KEY_SQL[by]
+        keyed = f"SELECT *, {key} AS key FROM ways"
+        if keys_of is not None:
+            keyed = 'SELECT ways.*, keys.key AS key FROM ways JOIN keys ON ways."user" IS NOT DISTINCT FROM keys."user"'
+        sql = (
+            f"WITH rows AS ({{view}}), stays AS ({stays}), ways AS MATERIALIZED ({ways}), keyed AS ({keyed}) "
+            f"SELECT false AS is_total, key, grouping(type) AS all_types, type, {counts} FROM keyed "
+            "GROUP BY GROUPING SETS ((key, type), (key)) UNION ALL "
+            f"SELECT true, NULL, grouping(type), type, {counts} FROM ways GROUP BY GROUPING SETS ((type), ())"
+        )
+        found, span = self._view.ask(sql, start, end, where, keys_of=keys_of, deadline=deadline)
+        rows, totals = _use_rows(found.columns, by)
+        return UseTable(span.start, span.end, rows, totals, span.begins_at, found.missing)
+
+    def over_time(
+        self,
+        by: UsageKey,
+        edges: ArrayLike,
+        *,
+        where: UseFilter = EVERYTHING,
+        keys_of: KeysOf | None = None,
+        deadline: float = DEADLINE_SECONDS,
+    ) -> UseSteps:
+        """Add up use by a key in steps; a slot that a bound cuts is split as if it had been the same throughout."""
+        bounds = np.asarray(edges, np.float64)
+        if len(bounds) < 2 or not (np.diff(bounds) > 0).all():
+            raise ValueError("steps need bounds that grow")
+        key, source = _KEY_SQL[by], "rows"
+        if keys_of is not None:
+            key, source = "keys.key", 'rows JOIN keys ON rows."user" IS NOT DISTINCT FROM keys."user"'
+        sql = (
+            "WITH rows AS MATERIALIZED (SELECT * FROM ({view}) JOIN pieces USING (slot, slot_seconds)) "
+            f"SELECT false AS is_total, {key} AS key, step, {_PARTS} FROM {source} GROUP BY 2, 3 UNION ALL "
+            f"SELECT true, NULL, step, {_PARTS} FROM rows GROUP BY step"
+        )
+        found, span = self._view.ask(
+            sql,
+            float(bounds[0]),
+            float(bounds[-1]),
+            where,
+            keys_of=keys_of,
+            arrays={"pieces": _step_pieces(bounds)},
+            deadline=deadline,
+        )
+        columns = found.columns
+        measures = np.column_stack([columns[name].astype(np.float64) for name in USE_MEASURES])
+        step = columns["step"].astype(np.int64)
+        is_total = columns["is_total"].astype(np.bool_)
+        totals = np.zeros((len(bounds) - 1, len(USE_MEASURES)))
+        totals[:, -1] = np.nan
+        totals[step[is_total]] = measures[is_total]
+        keys: dict[Any, int] = {}
+        place = np.array([keys.setdefault(each, len(keys)) for each in columns["key"][~is_total]], np.int64)
+        told = np.zeros((len(keys), *totals.shape))
+        told[:, :, -1] = np.nan
+        told[place, step[~is_total]] = measures[~is_total]
+        order = np.argsort(-told[:, :, 1].sum(axis=1), kind="stable")
+        names = [_read_key(each, by) for each in keys]
+        return UseSteps(
+            bounds,
+            tuple(names[each] for each in order.tolist()),
+            told[order],
+            totals,
+            span.begins_at,
+            found.missing,
+        )
+
+    def stays(
+        self,
+        start: float,
+        end: float,
+        *,
+        where: UseFilter = EVERYTHING,
+        limit: int = 1000,
+        ids: Collection[str] | None = None,
+        deadline: float = DEADLINE_SECONDS,
+    ) -> Stays:
+        """List stays in a range, those that were last seen latest first; ``ids``: only these."""
+        keys = ", ".join(f'"{name}"' for name in ("session", *KEY_COLUMNS, "opened_at"))
+        chosen = "" if ids is None else " WHERE session IN (SELECT id FROM ids)"
+        arrays = {} if ids is None else {"ids": {"id": objects(sorted(ids))}}
+        sql = (
+            f"SELECT {keys}, min(first) AS first, max(last) AS last, {_SUMS} FROM ({{view}}){chosen} GROUP BY {keys} "
+            f"ORDER BY last DESC, session LIMIT {min(limit, MAX_STAYS) + 1:d}"
+        )
+        found, span = self._view.ask(sql, start, end, where, arrays=arrays, deadline=deadline)
+        columns = {name: column.tolist() for name, column in found.columns.items()}
+        measures = np.column_stack([found.columns[name].astype(np.float64) for name in USE_MEASURES])
+        count = min(limit, len(columns["session"]))
+        commands = self._commands(columns["session"][:count], span.use, deadline)
+        stays = []
+        for row in range(count):
+            key = SessionKey._make(columns[name][row] for name in (*KEY_COLUMNS, "opened_at"))
+            stays.append(
+                Stay(
+                    id=columns["session"][row],
+                    key=key,
+                    first=columns["first"][row],
+                    last=columns["last"][row],
+                    is_open=self._book.is_open(key, columns["last"][row]),
+                    sums=UseSums.of(measures[row]),
+                    command=commands.get(columns["session"][row]),
+                )
+            )
+        return Stays(span.start, span.end, tuple(stays), len(columns["session"]) <= limit, found.missing)
+
+    def spans(
+        self, devices: Collection[Device], start: float, end: float, *, deadline: float = DEADLINE_SECONDS
+    ) -> tuple[UserSpan, ...]:
+        """Tell who was on these devices when: stretches without a slot in which they were not seen, by time."""
+        sql = (
+            'SELECT node_id, uuid, "user", container, job, session, slot, slot_seconds, min(first) AS first, '
+            "max(last) AS last, sum(gpu_seconds) AS gpu_seconds FROM ({view}) "
+            "GROUP BY ALL ORDER BY session, slot"
+        )
+        found, _ = self._view.ask(sql, start, end, UseFilter(devices=frozenset(devices)), deadline=deadline)
+        columns = [found.columns[name].tolist() for name in found.columns]
+        spans: list[UserSpan] = []
+        before: tuple[str, float] | None = None
+        for node_id, uuid, user, container, job, session, slot, seconds, first, last, gpu in zip(
+            *columns, strict=True
+        ):
+            if before == (session, slot):
+                joined = spans.pop()
+                first, gpu = joined.start, gpu + joined.gpu_seconds  # noqa: PLW2901
+            spans.append(UserSpan(node_id, uuid, user, container, job, first, last, gpu))
+            before = (session, slot + seconds)
+        inside = (span for span in spans if span.start < end and span.end >= start)
+        return tuple(sorted(inside, key=lambda span: (span.start, span.end)))
+
+    def booked(
+        self, spans: Sequence[BookedSpan], *, deadline: float = DEADLINE_SECONDS
+    ) -> tuple[BookedUse, ...]:
+        """Compare bookings with use, slot by slot; of a slot that a booking has in part, that part of what was used."""
+        if not spans:
+            return ()
+        start, end = min(span.start for span in spans), max(span.end for span in spans)
+        devices = frozenset((span.node_id, span.uuid) for span in spans)
+        sql = (
+            'SELECT node_id, uuid, "user", slot, slot_seconds, min(first) AS first, max(last) AS last, '
+            "sum(held_seconds) AS held FROM ({view}) GROUP BY ALL"
+        )
+        found, _ = self._view.ask(sql, start, end, UseFilter(devices=devices), deadline=deadline)
+        by_device: dict[Device, list[tuple[Any, ...]]] = {}
+        for node_id, uuid, *rest in zip(
+            *(found.columns[name].tolist() for name in found.columns), strict=True
+        ):
+            by_device.setdefault((node_id, uuid), []).append(tuple(rest))
+        return tuple(_booked(span, by_device.get((span.node_id, span.uuid), [])) for span in spans)
+
+    def averages(
+        self, now: float, *, keys_of: KeysOf | None = None, deadline: float = DEADLINE_SECONDS
+    ) -> tuple[MovingMeans, ...]:
+        """Tell what each user holds now and held lately, most now first."""
+        return self._averages(now, keys_of, deadline)[1]
+
+    def total_averages(self, now: float, *, deadline: float = DEADLINE_SECONDS) -> MovingMeans:
+        """Tell what all together hold now and held lately."""
+        return self._averages(now, None, deadline)[0]
+
+    def export(self, users: Collection[str], *, deadline: float = DEADLINE_SECONDS) -> tuple[Stay, ...]:
+        """Give all that is kept of these users, also under their pseudonyms."""
+        where = UseFilter(users=frozenset(users).union(map(self._book.upkeep.pseudonym, users)))
+        return self.stays(0.0, 1e11, where=where, limit=MAX_STAYS, deadline=deadline).stays
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _averages(
+        self, now: float, keys_of: KeysOf | None, deadline: float
+    ) -> tuple[MovingMeans, tuple[MovingMeans, ...]]:
+        use = self._book.open_use()
+        begin = Span(now, now, use).begins_at
+        start = max(now - REACH * WEEK, now if begin is None else begin)
+        slots = _slots(start, max(now, start))
+        slot_end = slots["slot"] + slots["slot_seconds"]
+        # What is in the slot that is not over fills what there is of it.
+        lengths = np.maximum(np.minimum(slot_end, max(now, start)) - slots["slot"], 1.0)
+        constants = {"mean_2h": TWO_HOURS, "mean_24h": DAY, "mean_1w": WEEK}
+        tables: dict[str, NDArray[Any]] = dict(slots)
+        for name, seconds in constants.items():
+            # Of the time before anything was kept nothing is known: it does not count as nothing.
+            known = float(weights(floored(start), now, now, seconds))
+            tables[name] = weights(slots["slot"], slot_end, now, seconds) / lengths / max(known, 1e-12)
+        sums = ", ".join(f"sum(gpu_seconds * {name}) AS {name}" for name in constants)
+        sql = f'SELECT "user", {sums} FROM ({{view}}) JOIN weights USING (slot, slot_seconds) GROUP BY "user"'
+        found, _ = self._view.ask(sql, start, now, UseFilter(), arrays={"weights": tables}, deadline=deadline)
+        of_user = keys_of or (lambda user: (user,))
+        sums_by: dict[str | None, Floats] = {}
+        total = np.zeros(5)
+        columns = found.columns
+        for row, user in enumerate(columns["user"].tolist()):
+            added = np.array([0.0, 0.0, *(columns[name][row] for name in constants)])
+            total += added
+            for key in of_user(user):
+                sums_by[key] = sums_by.get(key, np.zeros(5)) + added
+        stays, seen = self._book.current()
+        for stay in stays:
+            if now - seen[stay.key.node_id] > NOW_SECONDS:
+                continue
+            added = np.array([stay.gpus, stay.busy_gpus, 0.0, 0.0, 0.0])
+            total += added
+            for key in of_user(stay.key.user):
+                sums_by[key] = sums_by.get(key, np.zeros(5)) + added
+        means = [MovingMeans(key, *values.tolist()) for key, values in sums_by.items()]
+        means.sort(key=lambda each: (-each.now_gpus, -each.mean_2h, -each.mean_24h, each.key or ""))
+        return MovingMeans(None, *total.tolist()), tuple(means)
+
+    def _commands(self, ids: Sequence[str], use: OpenUse, deadline: float) -> dict[str, str]:
+        if not ids:
+            return {}
+        found = self._tables.query(
+            "SELECT session, arg_max(command, seen_at) AS command FROM {told} "
+            "WHERE session IN (SELECT id FROM ids) GROUP BY session",
+            {"told": Part(COMMANDS.name)},
+            arrays={"ids": {"id": objects(ids)}},
+            deadline_seconds=deadline,
+        ).columns
+        commands = dict(zip(found["session"].tolist(), found["command"].tolist(), strict=True))
+        return commands | {key.id: command for key, (command, _) in use.commands.items()}
+
+
+def _slots(start: float, end: float) -> dict[str, NDArray[np.int64]]:
+    """List all slots in a range, short and long ones."""
+    short = np.arange(floored(start), ceiled(end), SLOT_SECONDS).astype(np.int64)
+    long = np.arange(floored(start, HOUR_SECONDS), ceiled(end, HOUR_SECONDS), HOUR_SECONDS).astype(np.int64)
+    lengths = np.repeat(np.array([SLOT_SECONDS, HOUR_SECONDS]), [len(short), len(long)])
+    return {"slot": np.concatenate([short, long]), "slot_seconds": lengths}
+
+
+def _step_pieces(bounds: Floats) -> Columns:
+    """Say of each slot which part of it is in which step."""
+    slots = _slots(float(bounds[0]), float(bounds[-1]))
+    start, seconds = slots["slot"].astype(np.float64), slots["slot_seconds"]
+    first = np.maximum(np.searchsorted(bounds, start, "right") - 1, 0)
+    last = np.minimum(np.searchsorted(bounds, start + seconds, "left") - 1, len(bounds) - 2)
+    counts = np.maximum(last - first + 1, 0)
+    source = np.repeat(np.arange(len(start)), counts)
+    step = first[source] + np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+    inside = np.minimum(start[source] + seconds[source], bounds[step + 1]) - np.maximum(
+        start[source], bounds[step]
+    )
+    return {
+        "slot": slots["slot"][source],
+        "slot_seconds": seconds[source],
+        "step": step,
+        "part": np.maximum(inside, 0.0) / seconds[source],
+    }
+
+
+def _use_rows(columns: Columns, by: UsageKey) -> tuple[tuple[UseRow, ...], UseRow]:
+    measures = np.column_stack([columns[name].astype(np.float64) for name in USE_MEASURES])
+    whole: dict[tuple[bool, Any], tuple[UseSums, int, int, int]] = {}
+    types: dict[tuple[bool, Any], dict[str, UseSums]] = {}
+    for row, (is_total, key, all_types, type_, users, devices, sessions) in enumerate(
+        zip(
+            *(
+                columns[name].tolist()
+                for name in ("is_total", "key", "all_types", "type", "users", "devices")
+            ),
+            np.nan_to_num(columns["sessions"].astype(np.float64)).tolist(),
+            strict=True,
+        )
+    ):
+        sums = UseSums.of(np.nan_to_num(measures[row]) if not devices else measures[row])
+        if all_types:
+            whole[bool(is_total), key] = (sums, int(users), int(devices), int(sessions))
+        else:
+            types.setdefault((bool(is_total), key), {})[type_] = sums
+    rows = [
+        UseRow(_read_key(key, by), found[0], types.get((False, key), {}), *found[1:])
+        for (is_total, key), found in whole.items()
+        if not is_total
+    ]
+    rows.sort(key=lambda row: (-row.sums.gpu_seconds, str(row.key)))
+    found = whole.get((True, None))
+    if found is None or not found[2]:
+        return tuple(rows), UseRow(None, UseSums(), {}, 0, 0, 0)
+    return tuple(rows), UseRow(None, found[0], types.get((True, None), {}), *found[1:])
+
+
+def _read_key(key: Any, by: UsageKey) -> Key:
+    if by == "device" and isinstance(key, str):
+        node_id, uuid = key.split("\0", 1)
+        return node_id, uuid
+    return None if key is None else str(key)
+
+
+def _booked(span: BookedSpan, rows: Sequence[tuple[Any, ...]]) -> BookedUse:
+    own: dict[float, float] = {}
+    anyone: dict[float, float] = {}
+    for user, slot, seconds, first, last, held in rows:
+        # Within the slot it was there from first to last, and in this stretch for as long as was counted.
+        inside = min(span.end, last, slot + seconds) - max(span.start, first, slot)
+        if inside > 0 and last > first:
+            was_there = min(inside, held * inside / (last - first))
+            room = min(span.end, slot + seconds) - max(span.start, slot)
+            anyone[slot] = min(room, anyone.get(slot, 0.0) + was_there)
+            if user in span.users:
+                own[slot] = min(room, own.get(slot, 0.0) + was_there)
+    booked, used = max(0.0, span.end - span.start), sum(own.values())
+    others = sum(anyone.values()) - used
+    return BookedUse(span.id, span.node_id, span.uuid, booked, used, others, max(0.0, booked - used - others))
