@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType, structs
 
@@ -33,10 +33,11 @@ from gpuherd.auth.passwords import check_new_password, random_password
 from gpuherd.auth.tokens import create_token
 from gpuherd.fleet.clock import Clock
 from gpuherd.model.errors import Refused
+from gpuherd.model.history import UsageSession
 from gpuherd.model.people import Account, AuditEntry, Viewer
 from gpuherd.model.text import clean
 
-__all__ = ["PeopleDesk"]
+__all__ = ["PeopleDesk", "PersonalPast"]
 
 EXPORTED_AUDIT_ENTRIES = 100_000
 _AUDIT_PAGE = 1000
@@ -62,6 +63,16 @@ def _labels(texts: Collection[str] | UnsetType, path: str) -> tuple[str, ...] | 
     return tuple(sorted(set(texts)))
 
 
+class PersonalPast(Protocol):
+    """What is remembered of people's use. ``Failed`` if it cannot be read or forgotten."""
+
+    async def export(self, account: Account) -> list[UsageSession]:
+        """Give all of a person's stays on devices."""
+
+    async def erase(self, account: Account) -> None:
+        """Forget whose they were."""
+
+
 class PeopleDesk:
     """What people and admins do with accounts. Who may is checked before; whose it is, here."""
 
@@ -83,6 +94,8 @@ class PeopleDesk:
         self._clock = clock
         self._exporting: set[str] = set()
         """Accounts that an export is being made for right now."""
+        self.past: PersonalPast | None = None
+        """None: no use is remembered."""
 
     async def _change(self, account_id: str | None, verb: Callable[[], T]) -> T:
         """Change something that bears on what that account may do, and have it hold at once."""
@@ -352,6 +365,9 @@ class PeopleDesk:
         )
 
     async def _erase(self, account_id: str, viewer: Viewer) -> None:
+        if self.past is not None:
+            # Before the account, which knows whose use it is; and not at all if the account has to stay.
+            await self.past.erase(await self._calls.run(self._erasable, account_id))
         await self._change(
             account_id,
             partial(self._people.erase_account, account_id, now=self._clock.wall(), by=actor_of(viewer)),
@@ -368,9 +384,25 @@ class PeopleDesk:
             )
         self._exporting.add(asker_id)
         try:
-            return await self._calls.run(self._export, account_id)
+            exported = await self._calls.run(self._export, account_id)
+            if self.past is None:
+                return exported
+            return structs.replace(exported, usage=await self.past.export(exported.account))
         finally:
             self._exporting.discard(asker_id)
+
+    def _erasable(self, account_id: str) -> Account:
+        """Give an account that may go; ``Refused`` as the records would."""
+        accounts = self._people.load().accounts
+        account = next((one for one in accounts if one.id == account_id), None)
+        if account is None:
+            raise Refused("unknown_account", "there is no such account")
+        admins = [one.id for one in accounts if one.role == "admin" and not one.is_disabled]
+        if admins == [account_id]:
+            raise Refused(
+                "last_admin", "this is the last admin who can log in; make someone else an admin before"
+            )
+        return account
 
     def _export(self, account_id: str) -> AccountExport:
         account = self._people.account(account_id)

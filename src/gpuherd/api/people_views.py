@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gpuherd.auth.tokens import DEFAULT_TOKEN_DAYS, MAX_TOKEN_DAYS
 from gpuherd.model.bookings import Booking, DeviceRef
+from gpuherd.model.history import UsageSession
 from gpuherd.model.people import Account, AuditEntry, Role, TokenScope
 from gpuherd.model.text import Label
 from gpuherd.records.people import FeedKind
@@ -173,6 +174,9 @@ class AccountExport(Struct, frozen=True, kw_only=True):
     feeds: list[FeedView]
     bookings: list[Booking]
     audit: Annotated[list[AuditEntry], Meta(description="What the person did, and what was done to them.")]
+    usage: Annotated[
+        list[UsageSession], Meta(description="Stays on devices, as far back as they bear a name.")
+    ] = []
 
 
 class AuditFilter(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-// Generated from OpenAPI 06d0fe07515a70e8b42b8cd8c66bd4f2715843707601da778b0ad42c99f43e33 by `npm run generate`; do not edit.
+// Generated from OpenAPI 8f13e94aad7d4937e241e0340ba2667781249ec6db7372f3de0171687e041f94 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -1136,8 +1136,8 @@ export interface paths {
          * Who was on which device when
          * @description Stays on devices that touch a range, the latest first.
          *
-         *     Figures are those of the whole stay. Command lines are for who ran them and for admins, as long as they are
-         *     kept; that admins read those of others is in the audit log.
+         *     Begin and end are those of the stay, figures as far as it lies in the range. Command lines are for who ran them
+         *     and for admins, as long as they are kept; that admins read those of others is in the audit log.
          */
         get: operations["getUsageSessions"];
         put?: never;
@@ -1264,6 +1264,11 @@ export interface components {
             feeds: components["schemas"]["FeedView"][];
             sessions: components["schemas"]["KeptSession"][];
             tokens: components["schemas"]["KeptToken"][];
+            /**
+             * @description Stays on devices, as far back as they bear a name.
+             * @default []
+             */
+            usage?: components["schemas"]["UsageSession"][];
         };
         /**
          * AccountRequest
@@ -2186,6 +2191,11 @@ export interface components {
          * @description The hub's own state; ``degraded`` comes with reasons that say what to do.
          */
         Health: {
+            /**
+             * @description Null: nothing is remembered.
+             * @default null
+             */
+            history?: components["schemas"]["HistoryHealth"] | null;
             links: components["schemas"]["LinkHealth"];
             lists: components["schemas"]["GroupHealth"][];
             loops: components["schemas"]["LoopHealth"][];
@@ -2238,6 +2248,39 @@ export interface components {
             types: string[];
             /** @description Mean of all devices that told one. */
             utilization_gpu: (number | null)[];
+        };
+        /**
+         * HistoryHealth
+         * @description How remembering is doing.
+         */
+        HistoryHealth: {
+            /**
+             * @description Nothing more is taken until there is room; agents keep it and send it then.
+             * @default false
+             */
+            is_closed?: boolean;
+            journal: components["schemas"]["JournalHealth"];
+            /**
+             * @description Samples that there was no room for, of nodes that cannot send them again.
+             * @default 0
+             */
+            lost_samples?: number;
+            /**
+             * @description Samples that there was no room for and that agents are to send again.
+             * @default 0
+             */
+            sent_again_samples?: number;
+            sinks: components["schemas"]["SinkHealth"][];
+            /**
+             * @description Samples that came after all that is kept of their time is gone.
+             * @default 0
+             */
+            too_old_samples?: number;
+            /**
+             * @description Taken and not yet written down.
+             * @default 0
+             */
+            waiting_bytes?: number;
         };
         /**
          * HostColumns
@@ -2390,6 +2433,42 @@ export interface components {
             missing?: components["schemas"]["MissingPart"][];
             start: number;
             zone: string;
+        };
+        /**
+         * JournalHealth
+         * @description How writing down is doing. While it fails nodes get no acknowledgement, and what they say is live only.
+         */
+        JournalHealth: {
+            /**
+             * @description Places that could not be read at the last start.
+             * @default 0
+             */
+            damaged_records?: number;
+            /** @default 0 */
+            files?: number;
+            /** @default null */
+            last_error?: string | null;
+            /** @default null */
+            last_error_at?: number | null;
+            /**
+             * @description Devices or stays left out because of that.
+             * @default 0
+             */
+            lost_names?: number;
+            /** @default 0 */
+            size_bytes?: number;
+            /** @enum {unknown} */
+            state: "failing" | "ok";
+            /**
+             * @description Cut off at the last start; never acknowledged.
+             * @default 0
+             */
+            torn_bytes?: number;
+            /**
+             * @description Hub time, UTC epoch seconds.
+             * @default null
+             */
+            written_at?: number | null;
         };
         /**
          * KeptSession
@@ -2919,6 +2998,36 @@ export interface components {
             name: string;
             /** @description At least ten characters. */
             password: string;
+        };
+        /**
+         * SinkHealth
+         * @description How a sink is doing.
+         */
+        SinkHealth: {
+            /** @default null */
+            last_error?: string | null;
+            /** @default null */
+            last_error_at?: number | null;
+            name: string;
+            /**
+             * @description UTC epoch seconds of the oldest that is kept.
+             * @default null
+             */
+            oldest?: number | null;
+            /** @default null */
+            size_bytes?: number | null;
+            /** @enum {unknown} */
+            state: "behind" | "failing" | "ok";
+            /**
+             * @description What was kept and cannot be read any more.
+             * @default []
+             */
+            unreadable?: components["schemas"]["MissingPart"][];
+            /**
+             * @description Taken, and not yet where they are to be.
+             * @default 0
+             */
+            waiting_batches?: number;
         };
         /**
          * StateSpan

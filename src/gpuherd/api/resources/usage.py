@@ -161,8 +161,8 @@ def _lists(services: Services) -> list[Any]:
     ) -> Response[UsageSessions]:
         """Stays on devices that touch a range, the latest first.
 
-        Figures are those of the whole stay. Command lines are for who ran them and for admins, as long as they are
-        kept; that admins read those of others is in the audit log.
+        Begin and end are those of the stay, figures as far as it lies in the range. Command lines are for who ran them
+        and for admins, as long as they are kept; that admins read those of others is in the audit log.
         """
         question = SessionsQuestion(
             span=Wanted(since=since, until=until),
