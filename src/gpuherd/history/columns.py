@@ -19,9 +19,9 @@ __all__ = ["UNITS", "Packed", "pack", "pack_codes", "pack_runs", "unpack", "unpa
 Packed = tuple[int, float, bytes]
 """How it is written, the unit, and the bytes."""
 
-SAME, WHOLE, RUNS, AS_IS = range(4)
-COUNTED = 4
-"""Codes that count up from nothing: 0, 1, 2…"""
+SAME, RUNS, AS_IS, COUNTED = range(4)
+"""All the same; neighbours the same; eight bytes each; 0, 1, 2… Whole numbers: ``WHOLE`` and the bytes of each."""
+WHOLE = 10
 
 UNITS: dict[str, tuple[float, ...]] = {
     "ratio": (-100.0, -10_000.0),
@@ -37,24 +37,27 @@ UNITS: dict[str, tuple[float, ...]] = {
 }
 """Units to try, by what the column is measured in: a number is so many times the unit; below 0, such parts of one."""
 
-_WHOLE_TYPES = ("<u1", "<u2", "<u4")
+_WIDTHS = (1, 2, 4)
 
 
 def pack(values: Floats, units: tuple[float, ...] = ()) -> Packed:
     """Write numbers; NaN is unknown and stays it."""
-    if len(values) and _is_same(values):
+    if len(values) == 0:
+        return AS_IS, 0.0, b""
+    if _is_same(values):
         return SAME, 0.0, values[:1].astype("<f8").tobytes()
     unknown = np.isnan(values)
     for unit in units:
-        whole = np.rint(values / unit if unit > 0 else values * -unit)
+        with np.errstate(over="ignore"):
+            whole = np.rint(values / unit if unit > 0 else values * -unit)
         if not ((_times(whole, unit) == values) | unknown).all():
             continue
         low, high = np.fmin.reduce(whole, initial=np.inf), np.fmax.reduce(whole, initial=-np.inf)
-        for kind in _WHOLE_TYPES:
-            most = np.iinfo(kind).max
+        for width in _WIDTHS:
+            most = 256**width - 1
             if low >= 0 and high < most:
                 whole[unknown] = most
-                return WHOLE, unit, whole.astype(kind).tobytes()
+                return WHOLE + width, unit, whole.astype(f"<u{width}").tobytes()
     return AS_IS, 0.0, values.astype("<f8").tobytes()
 
 
@@ -82,10 +85,10 @@ def unpack(packed: Packed, length: int) -> Floats:
         if int(lengths.sum(dtype=np.int64)) != length:
             raise ValueError("runs of another length")
         values = np.repeat(np.frombuffer(content, "<f8", runs, 4 * runs), lengths).astype(np.float64)
-    elif kind == WHOLE and length:
-        cells = np.frombuffer(content, _WHOLE_TYPES[{1: 0, 2: 1, 4: 2}.get(len(content) // length, 0)])
+    elif kind - WHOLE in _WIDTHS:
+        cells = np.frombuffer(content, f"<u{kind - WHOLE}")
         values = _times(cells.astype(np.float64), unit)
-        values[cells == np.iinfo(cells.dtype).max] = np.nan
+        values[cells == 256 ** (kind - WHOLE) - 1] = np.nan
     else:
         raise ValueError("an unknown way of writing numbers")
     if len(values) != length:
@@ -102,8 +105,8 @@ def pack_codes(codes: NDArray[Any]) -> Packed:
         return COUNTED, 0.0, b""
     if int(codes.min()) == high:
         return SAME, float(high), b""
-    kind = next(kind for kind in _WHOLE_TYPES if high <= np.iinfo(kind).max)
-    return WHOLE, 0.0, codes.astype(kind).tobytes()
+    width = next(width for width in _WIDTHS if high < 256**width)
+    return WHOLE + width, 0.0, codes.astype(f"<u{width}").tobytes()
 
 
 def unpack_codes(packed: Packed, length: int) -> NDArray[np.int64]:
@@ -113,9 +116,9 @@ def unpack_codes(packed: Packed, length: int) -> NDArray[np.int64]:
         return np.arange(length, dtype=np.int64)
     if kind == SAME:
         return np.full(length, int(same), dtype=np.int64)
-    if kind != WHOLE or len(content) % length or len(content) // length not in (1, 2, 4):
+    if kind - WHOLE not in _WIDTHS or len(content) != length * (kind - WHOLE):
         raise ValueError("an unknown way of writing codes")
-    return np.frombuffer(content, f"<u{len(content) // length}").astype(np.int64)
+    return np.frombuffer(content, f"<u{kind - WHOLE}").astype(np.int64)
 
 
 def _is_same(values: Floats) -> bool:

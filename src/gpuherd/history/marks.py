@@ -29,9 +29,10 @@ class Marks:
 
     def know(self, node_id: str, runs: Mapping[str, int]) -> None:
         """Take what was saved elsewhere of a node, some time ago, as kept."""
-        later = self._nodes.pop(node_id, {})
-        self.raise_to(FrameMark(node_id, boot_id, seq) for boot_id, seq in runs.items())
-        self.raise_to(FrameMark(node_id, boot_id, seq) for boot_id, seq in later.items())
+        later = self._nodes.get(node_id, {})
+        merged = {boot_id: seq for boot_id, seq in runs.items() if boot_id not in later}
+        merged.update((boot_id, max(seq, runs.get(boot_id, -1))) for boot_id, seq in later.items())
+        self._nodes[node_id] = dict(list(merged.items())[-MAX_RUNS:])
 
     def runs(self, node_id: str) -> dict[str, int]:
         """Give the highest kept number of each of a node's runs."""
