@@ -7,7 +7,7 @@ type Schemas = components["schemas"];
 /** The hub leaves nothing out of what it tells. */
 type Told<Name extends keyof Schemas> = Required<Schemas[Name]>;
 
-export type UsageFigures = Told<"UsageFigures"> & { idle_cost?: number | null };
+export type UsageFigures = Told<"UsageFigures">;
 export type BookingUsage = Told<"BookingUsage">;
 export type MissingPart = Told<"MissingPart">;
 export type UsageRow = Omit<Told<"UsageRow">, "figures"> & { figures: UsageFigures };

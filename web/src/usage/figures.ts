@@ -70,7 +70,7 @@ function efficiency({ totals }: UsageReport, before: UsageReport | null): Figure
 function waste({ totals, currency }: UsageReport, before: UsageReport | null): Figure {
   const part = share(totals.idle_hours, totals.gpu_hours);
   const details = part === null ? [] : [text.wasteShare(percent(part))];
-  if (totals.idle_cost != null) details.push(text.wasteCost(cost(totals.idle_cost, currency)));
+  if (totals.idle_cost !== null) details.push(text.wasteCost(cost(totals.idle_cost, currency)));
   return {
     name: "waste",
     label: text.waste,

@@ -119,7 +119,7 @@ export const words = {
     how: [
       "A GPU is used as long as someone has a process on it. Several users on one GPU share it by the memory that each of them holds; a slice counts as its part of the GPU.",
       "At work is what was held at or above the utilisation that counts as busy; held idle is the rest. Where the utilisation was not told it is unknown, and neither of the two.",
-      "Time in which a node did not report is not counted for anyone.",
+      "Time in which a node did not report is not counted for anyone. Who is in several groups counts in each of them, and once in the sum.",
     ],
     legend: { busy: "at work", held: "held idle", unknown: "unknown" },
   },
