@@ -90,6 +90,8 @@ class Historian:
         self._wall = wall
         self._journal: Journal | None = None
         self._tending = threading.Lock()
+        self._handing = threading.Lock()
+        """Held while a batch is written and handed out: a file must not be called complete in between."""
         self._written_at: float | None = None
         self._last_error: str | None = None
         self._last_error_at: float | None = None
@@ -163,15 +165,16 @@ class Historian:
         ``Failed`` if it could not be written: then nobody has it, and it is to be given again, the very same.
         """
         journal = self._opened
-        try:
-            file = journal.append(batch)
-        except Failed as failed:
-            self._note_error(str(failed))
-            raise
-        self._last_error = None
-        self._written_at = self._wall()
-        self.marks.raise_to(batch.marks)
-        self._hand(batch, file, self._sinks)
+        with self._handing:
+            try:
+                file = journal.append(batch)
+            except Failed as failed:
+                self._note_error(str(failed))
+                raise
+            self._last_error = None
+            self._written_at = self._wall()
+            self.marks.raise_to(batch.marks)
+            self._hand(batch, file, self._sinks)
 
     def _hand(self, batch: Batch, file: int, sinks: Sequence[Sink]) -> None:
         for sink in sinks:
@@ -200,10 +203,12 @@ class Historian:
         """
         with self._tending:
             journal, wrong = self._opened, []
-            journal.end_due(self._wall())
+            with self._handing:
+                journal.end_due(self._wall())
+                open_file = journal.open_file
             for sink in self._sinks:
                 try:
-                    sink.tend(self._wall(), journal.open_file)
+                    sink.tend(self._wall(), open_file)
                 except GpuherdError as error:
                     wrong.append(f"{sink.name}: {error}")
                 except Exception as error:

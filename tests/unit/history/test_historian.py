@@ -29,9 +29,14 @@ class Shelf:
         self.gate = threading.Event()
         self.gate.set()
         self.is_tending = threading.Event()
+        self.is_taking = threading.Event()
+        self.taking_gate = threading.Event()
+        self.taking_gate.set()
         self.is_open = True
 
     def take(self, batch: Batch, file: int) -> None:
+        self.is_taking.set()
+        assert self.taking_gate.wait(30)
         if self.error is not None:
             raise self.error
         if batch.notes:
@@ -145,6 +150,23 @@ def test_appending_does_not_wait_for_tending(tmp_path: Path) -> None:
     tending.join(30)
     closing.join(30)
     assert not shelf.is_open
+
+
+def test_a_file_is_not_called_complete_before_all_that_is_in_it_was_handed_out(tmp_path: Path) -> None:
+    shelf = Shelf()
+    historian = open_historian(tmp_path, shelf, wall=START + HOUR)
+    shelf.taking_gate.clear()
+    appending = threading.Thread(target=historian.append, args=[make_batch(0)])
+    appending.start()
+    assert shelf.is_taking.wait(30)
+    tending = threading.Thread(target=historian.tend)
+    tending.start()
+    assert not shelf.is_tending.wait(0.1)
+    shelf.taking_gate.set()
+    appending.join(30)
+    tending.join(30)
+    assert (len(shelf.taken), shelf.tended) == (1, [2])
+    historian.close()
 
 
 def test_without_room_nobody_gets_it_and_health_says_why(tmp_path: Path) -> None:
