@@ -62,7 +62,6 @@ class Catalogue:
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.folder = folder
         self._clock = clock
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock_file = _claim(folder)
         self._serial = 0
         self.strays: tuple[Path, ...] = ()
@@ -72,14 +71,16 @@ class Catalogue:
         self._held: dict[int, int] = {}
         self._doomed: list[tuple[int, str]] = []
         self.ballast = Ballast(folder / "ballast")
-        for scratch in ("writing", "spill"):
-            _empty(folder / scratch)
         try:
+            for scratch in ("writing", "spill"):
+                _empty(folder / scratch)
             self._snapshot = Snapshot(self._recover())
-        except BaseException:
+            self.ballast.restore()
+        except BaseException as error:
             os.close(self._lock_file)
+            if isinstance(error, OSError):
+                raise _unusable(folder, error) from error
             raise
-        self.ballast.restore()
 
     @property
     def generation(self) -> int:
@@ -167,7 +168,7 @@ class Catalogue:
             except Failed:
                 for segment in added:
                     if segment.file not in listed:
-                        (self.folder / segment.file).unlink(missing_ok=True)
+                        self._delete(segment.file)
                 raise
             with self._counting:
                 self._snapshot = Snapshot(new)
@@ -244,10 +245,14 @@ class Catalogue:
             due = [file for generation, file in self._doomed if generation <= oldest_held]
             self._doomed = [each for each in self._doomed if each[0] > oldest_held]
         for file in due:
-            try:
-                (self.folder / file).unlink(missing_ok=True)
-            except OSError as error:
-                _log.warning("history: cannot delete %s: %s", self.folder / file, error)
+            self._delete(file)
+
+    def _delete(self, file: str) -> None:
+        try:
+            (self.folder / file).unlink(missing_ok=True)
+        except OSError as error:
+            # It is tried again at the next start.
+            _log.warning("history: cannot delete %s: %s", self.folder / file, error)
 
     def _recover(self) -> Manifest:
         found = read_manifest(self.folder)
@@ -259,7 +264,7 @@ class Catalogue:
         manifest = found.manifest
         self._serial = manifest.serial
         unsound = {s.file: why for s in manifest.segments if (why := why_unsound(self.folder / s.file, s))}
-        if unsound or found.unreadable:
+        if unsound or not found.is_whole:
             manifest = Manifest(
                 generation=manifest.generation + 1,
                 serial=manifest.serial,
@@ -282,21 +287,31 @@ class Catalogue:
                 continue
             # Written and never listed, or replaced and not yet deleted. If the newest list may have been another one,
             # or it is damaged, it is not thrown away.
-            if file in unsound or found.unreadable:
+            if file in unsound or not found.is_newest:
                 self.keep_aside(path)
             else:
-                path.unlink()
+                self._delete(file)
         return manifest
 
 
 def _claim(folder: Path) -> int:
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unusable(folder, error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
         raise Failed(f"history: another hub is using {folder}; stop it, or set history.folder") from error
     return descriptor
+
+
+def _unusable(folder: Path, error: OSError) -> Failed:
+    return Failed(
+        f"history: {folder} cannot be used: {error.strerror}; let the hub's user own it, or set history.folder"
+    )
 
 
 def _empty(folder: Path) -> None:

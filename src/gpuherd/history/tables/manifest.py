@@ -36,8 +36,10 @@ class Found(Struct, frozen=True, kw_only=True):
     """What reading the manifest came to."""
 
     manifest: Manifest | None
-    unreadable: tuple[str, ...]
-    """Names of copies that are there and make no sense."""
+    is_newest: bool
+    """False: it is the second copy, which may be one step behind."""
+    is_whole: bool
+    """Whether both copies are there and say the same."""
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -61,22 +63,19 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def read_manifest(folder: Path) -> Found:
     """Find the newest copy that is sound."""
-    found, unreadable = [], []
-    for name in _NAMES:
-        try:
-            content = (folder / name).read_bytes()
-        except FileNotFoundError:
-            continue
-        except OSError:
-            unreadable.append(name)
-            continue
-        manifest = _decode(content)
-        if manifest is None:
-            unreadable.append(name)
-        else:
-            found.append(manifest)
-    newest = max(found, key=lambda each: each.generation, default=None)
-    return Found(manifest=newest, unreadable=tuple(unreadable))
+    first, second = (_read(folder / name) for name in _NAMES)
+    return Found(
+        manifest=second if first is None else first,
+        is_newest=first is not None or second is None,
+        is_whole=first == second,
+    )
+
+
+def _read(path: Path) -> Manifest | None:
+    try:
+        return _decode(path.read_bytes())
+    except OSError:
+        return None
 
 
 def _decode(content: bytes) -> Manifest | None:

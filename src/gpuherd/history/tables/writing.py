@@ -156,14 +156,17 @@ def _sorted_rows(columns: Mapping[str, Sortable], shape: Shape) -> NDArray[np.in
     Of rows that agree in what is unique, the last one given counts.
     """
     order: NDArray[np.intp] | None = None
-    if shape.order_by:
-        order = np.lexsort([_sort_key(columns[name]) for name in reversed(shape.order_by)])
+    # Columns that are not given are the same in all rows.
+    order_by = [name for name in shape.order_by if name in columns]
+    unique_by = [name for name in shape.unique_by if name in columns]
+    if order_by:
+        order = np.lexsort([_sort_key(columns[name]) for name in reversed(order_by)])
         if bool((order[1:] > order[:-1]).all()):
             order = None
-    if not shape.unique_by:
+    if not unique_by:
         return order
-    keys = [_sort_key(columns[name]) for name in shape.unique_by]
-    is_by_key = frozenset(shape.order_by[: len(keys)]) == frozenset(shape.unique_by)
+    keys = [_sort_key(columns[name]) for name in unique_by]
+    is_by_key = frozenset(order_by[: len(keys)]) == frozenset(unique_by)
     by_key = order if is_by_key else np.lexsort(keys[::-1])
     # The order of sorting is stable: the last of those that agree was given last.
     ordered = [key if by_key is None else key[by_key] for key in keys]
