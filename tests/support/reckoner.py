@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from gpuherd.history.batch import DEVICE_METRICS, USE_MEASURES, SessionKey
 from gpuherd.history.usage.samples import NodeSample
 
-__all__ = ["Reckoner", "Sums"]
+__all__ = ["Reckoner", "Sums", "Who", "who_of"]
 
 SLOT = 900
 Who = tuple[str, str, str | None, str | None, str | None]

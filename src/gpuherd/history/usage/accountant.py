@@ -66,6 +66,7 @@ class Accountant:
         self._open.clear()
         self._last.clear()
         self._told.clear()
+        self._given = self._ledger.taken
         standing = self._ledger.standing()
         number_of = self._register.number
         present: dict[str, list[SessionKey]] = {}
@@ -89,15 +90,17 @@ class Accountant:
         """
         if not samples:
             return Accounts(no_uses(), b"")
+        newest = samples[0].time
+        # Not as long as something that goes by these numbers is still on its way to the ledger.
+        if self._given == self._ledger.taken and not 0 <= newest - self._retired_at <= RETIRE_SECONDS:
+            self._retired_at = newest
+            self._retire()
         flush = Flush()
         seats = [self._seats_of(sample.scene) for sample in samples]
         self._place_all(samples, seats, devices, flush)
         notes = write_notes(flush.noted.values(), self._register)
         uses = flush.uses(self._register, self._busy_utilization)
-        newest = samples[-1].time
-        if newest - self._retired_at > RETIRE_SECONDS or newest < self._retired_at:
-            self._retired_at = newest
-            self._retire()
+        self._given += len(uses) > 0
         return Accounts(uses, notes)
 
     def _seats_of(self, scene: Scene) -> Seats:

@@ -95,6 +95,7 @@ class UsageBook:
     ) -> None:
         """``tables`` have ``rows.SHAPES``; ``pseudonym`` gives a user's pseudonym, the same one for ever."""
         self.register = Register()
+        self.taken = 0
         self.tables = tables
         self._gap = session_gap_seconds
         self._seal_seconds = seal_seconds
@@ -149,6 +150,7 @@ class UsageBook:
             self._holes.update(read_notes(batch.notes))
             if not len(uses):
                 return
+            self.taken += not is_replay
             self._grow(self.register.capacity)
             page.add(uses, numbers, self.register.capacity)
             if is_replay and self._erased:

@@ -32,6 +32,10 @@ class Ledger(Protocol):
     def register(self) -> Register:
         """The numbers of stays; of the writer's thread."""
 
+    @property
+    def taken(self) -> int:
+        """How many times something was taken that goes by these numbers."""
+
     def standing(self) -> Standing:
         """Tell where counting stands after all that was taken."""
 

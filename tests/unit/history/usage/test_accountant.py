@@ -40,6 +40,7 @@ class EmptyLedger:
 
     def __init__(self) -> None:
         self.register = Register()
+        self.taken = 0
 
     def standing(self) -> Standing:
         return Standing()
@@ -231,6 +232,7 @@ def test_numbers_are_used_again_when_stays_are_over() -> None:
         here = scene("n", [GPU], (0, f"u{number}", None, None, "compute"))
         each = frame(here, START + 60.0 * number, row, [GIB], 60.0)
         uses = accountant.take([each.sample], device_rows([each])).uses
+        ledger.taken += 1
         assert uses.keys[-1].user in {f"u{number}", f"u{number - 1}"}
         assert uses.numbers is not None
         assert [ledger.register.key(n) for n in uses.numbers.tolist()] == list(uses.keys)

@@ -1,0 +1,209 @@
+"""What was counted is kept: over restarts at any moment, in files and in memory, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpuherd.history.batch import USE_MEASURES
+from gpuherd.history.settings import HistorySettings
+from gpuherd.history.tables.tables import Part
+from gpuherd.history.usage.asking import UseFilter
+from gpuherd.history.usage.upkeep import HOURS_LEVEL, NAMELESS_LEVEL
+from gpuherd.model.devices import DeviceFacts
+from support.reckoner import Sums
+from support.used_herd import GIB, START, Frame, device_row, frame, made_up_herd, reckon, scene
+from support.used_hub import UsedHub
+
+DAY = 86_400.0
+GPU = DeviceFacts(uuid="g0", index=0, name="X1", memory_total_bytes=8 * 2**30)
+
+
+@pytest.fixture
+def hub_at(tmp_path: Path) -> Iterator[Callable[..., UsedHub]]:
+    hubs: list[UsedHub] = []
+
+    def make(**settings: float) -> UsedHub:
+        hub = UsedHub(tmp_path / "history", HistorySettings(min_free_bytes=0, **settings))  # type: ignore[arg-type]
+        hubs.append(hub)
+        return hub
+
+    yield make
+    for hub in hubs:
+        hub.close()
+
+
+def assert_same(found: Sums, expected: Sums) -> None:
+    assert found.keys() == expected.keys()
+    for key, measures in expected.items():
+        assert found[key] == pytest.approx(measures, rel=1e-9, abs=1e-6, nan_ok=True), key
+
+
+def some_use(
+    user: str | None, start: float, seconds: int, node: str = "n", job: str | None = "7"
+) -> list[Frame]:
+    here = scene(node, [GPU], (0, user, None, job, "compute"))
+    row = [device_row(0.5, GIB, 100.0)]
+    return [frame(here, start + at, row, [GIB], 60.0) for at in range(0, seconds + 1, 60)]
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_restart_at_any_moment_neither_loses_nor_doubles(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    draw = Random(seed)  # noqa: S311
+    frames = made_up_herd(seed, samples=25)
+    hub = UsedHub(tmp_path_factory.mktemp("history"), HistorySettings(min_free_bytes=0))
+    restarts, place = [], 0
+    try:
+        while place < len(frames):
+            flush = frames[place : place + draw.randint(1, 8)]
+            hub.take(flush)
+            place += len(flush)
+            if draw.random() < 0.3:
+                hub.now += 3600.0
+            if draw.random() < 0.3:
+                hub.tend()
+            if draw.random() < 0.25:
+                hub.restart()
+                restarts.append(place)
+        assert_same(hub.sums(), reckon(frames, restarts).sums)
+        hub.restart()
+        assert_same(hub.sums(), reckon(frames, restarts).sums)
+    finally:
+        hub.close()
+
+
+def test_a_stay_goes_on_over_a_restart(hub_at: Callable[..., UsedHub]) -> None:
+    hub = hub_at()
+    frames = some_use("ada", START, 3600)
+    hub.take(frames[:20])
+    hub.now += 3600
+    hub.tend()
+    assert hub.book.settled > 1
+    hub.restart()
+    hub.take(frames[20:])
+    (stay,) = hub.reader.stays(START, START + DAY).stays
+    assert (stay.key.opened_at, stay.sums.held_seconds, stay.is_open) == (START, 3600.0, True)
+    assert stay.command == "run 1"
+    hub.take(some_use("ben", START + 3660, 600))
+    (stay,) = hub.reader.stays(START, START + DAY, where=UseFilter(users=frozenset({"ada"}))).stays
+    assert not stay.is_open
+
+
+def test_old_slots_become_hours_and_the_sums_stay(hub_at: Callable[..., UsedHub]) -> None:
+    hub = hub_at()
+    hub.take(some_use("ada", START, 7200))
+    before = hub.reader.figures("user", START, START + DAY)
+    hub.now = START + 12 * DAY
+    hub.tend()
+    hub.tend()
+    (segment,) = hub.tables.segments("usage")
+    assert segment.level == HOURS_LEVEL
+    rows = hub.tables.query("SELECT DISTINCT slot_seconds FROM {u}", {"u": Part("usage")}).columns
+    assert rows["slot_seconds"].tolist() == [3600]
+    after = hub.reader.figures("user", START, START + DAY)
+    assert after.rows[0].sums.gpu_seconds == pytest.approx(before.rows[0].sums.gpu_seconds)
+    assert after.totals == pytest.approx(before.totals) or after.totals.sums.joules == pytest.approx(
+        before.totals.sums.joules
+    )
+    part = hub.reader.figures("user", START + 1800, START + 1801)
+    assert (part.start % 3600, part.end % 3600) == (0, 0)
+
+
+def test_names_become_pseudonyms_for_good(hub_at: Callable[..., UsedHub], tmp_path: Path) -> None:
+    hub = hub_at(pseudonymise_after_days=30.0)
+    hub.take(some_use("ada", START, 3600))
+    old = hub.reader.stays(START, START + DAY).stays[0].id
+    hub.now = START + 40 * DAY
+    for _ in range(4):
+        hub.tend()
+    assert {segment.level for segment in hub.tables.segments("usage")} == {NAMELESS_LEVEL}
+    (stay,) = hub.reader.stays(START, START + DAY).stays
+    assert (stay.key.user, stay.key.job, stay.command) == ("~ada", None, None)
+    assert stay.id != old
+    assert stay.sums.gpu_seconds == 3600
+    # What comes later still from that time gets the same pseudonym.
+    hub.take(some_use("ada", START + 7200, 600))
+    hub.now += 3600
+    hub.tend()
+    hub.tend()
+    users = {row.key for row in hub.reader.figures("user", START, START + DAY).rows}
+    assert users == {"~ada"}
+    assert hub.reader.export(["ada"])
+    for path in (tmp_path / "history").rglob("*.parquet"):
+        if "standing" not in path.parent.name:
+            assert b"run 1" not in path.read_bytes()
+
+
+def test_what_is_too_old_is_forgotten(hub_at: Callable[..., UsedHub]) -> None:
+    hub = hub_at(usage_days=200.0)
+    hub.take(some_use("ada", START, 3600))
+    hub.now = START + 220 * DAY
+    hub.tend()
+    hub.now += 3600
+    hub.tend()
+    assert not hub.tables.segments("usage")
+    assert hub.reader.figures("user", START, START + DAY).rows == ()
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_someone_is_forgotten_and_the_herds_sums_stay(
+    hub_at: Callable[..., UsedHub], *, is_sealed: bool
+) -> None:
+    hub = hub_at()
+    hub.take(some_use("ada", START, 3600) + some_use("ben", START, 3600, "m"))
+    if is_sealed:
+        hub.now += 3600
+        hub.tend()
+    hub.book.erase(["ada"])
+    for _ in range(2):
+        table = hub.reader.figures("user", START, START + DAY)
+        assert {row.key: row.sums.gpu_seconds for row in table.rows} == {None: 3600.0, "ben": 3600.0}
+        jobs = {row.key for row in hub.reader.figures("job", START, START + DAY).rows}
+        assert jobs == {None, "7"}
+        stays = hub.reader.stays(START, START + DAY).stays
+        assert {(stay.key.user, stay.command) for stay in stays} == {(None, None), ("ben", "run 1")}
+        hub.restart()
+    hub.now += 7200
+    hub.tend()
+    assert {row.key for row in hub.reader.figures("user", START, START + DAY).rows} == {None, "ben"}
+    # What they do from now on is theirs again.
+    hub.take(some_use("ada", START + 3660, 600))
+    assert "ada" in {row.key for row in hub.reader.figures("user", START, START + DAY).rows}
+
+
+def test_files_are_few(hub_at: Callable[..., UsedHub]) -> None:
+    hub = hub_at()
+    for number in range(20):
+        hub.take(some_use("ada", START + number * 600, 540))
+        hub.now = START + number * 3600
+        hub.tend()
+    hub.now += 3600
+    hub.tend()
+    assert len(hub.tables.segments("usage")) < 10
+    (row,) = hub.reader.figures("user", START, START + DAY).rows
+    assert row.sums.held_seconds == pytest.approx(20 * 600 - 60)
+    assert row.sessions == 1
+
+
+def test_health_tells_what_is_kept(hub_at: Callable[..., UsedHub]) -> None:
+    hub = hub_at()
+    hub.take(some_use("ada", START, 3600))
+    assert hub.book.health().waiting_batches == 1
+    hub.now += 3600
+    hub.tend()
+    health = hub.book.health()
+    assert (health.state, health.waiting_batches, health.oldest) == ("ok", 0, START // 900 * 900)
+    assert health.size_bytes
+
+
+def test_measures_have_the_order_that_files_have() -> None:
+    assert USE_MEASURES[0] == "held_seconds"
+    assert USE_MEASURES[-1] == "joules"
