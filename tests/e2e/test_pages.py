@@ -496,7 +496,7 @@ def test_keys_move_the_cursor_of_all_charts(page: Page, herd: Herd) -> None:
         "between 0 % and 90 %", timeout=SOON
     )
     tooltip = page.locator(".tooltip")
-    page.locator(".page a.book").focus()  # the last one above the charts
+    page.get_by_role("button", name="From … to").focus()  # the last one above the charts
     page.keyboard.press("Tab")
     expect(cursor).to_be_focused()
     expect(tooltip).to_contain_text(re.compile(r"GPU 0\s*90 %"))

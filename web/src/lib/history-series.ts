@@ -90,7 +90,7 @@ export function reachOf(columns: readonly (readonly Known[])[], low: number, hig
 /** Columns on top of each other. Where none is known there is a gap; one that is unknown alone adds nothing. */
 export function stacked(columns: readonly (readonly Known[])[]): Known[][] {
   const length = Math.max(0, ...columns.map((column) => column.length));
-  const sums = Array.from({ length }, (_, i) =>
+  const sums = Array.from({ length }, (_, i): Known =>
     columns.some((column) => (column[i] ?? null) !== null) ? 0 : null,
   );
   return columns.map((column) =>

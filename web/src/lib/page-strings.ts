@@ -57,6 +57,7 @@ export const pageStrings = {
     count: (users: number): string => plural(users, "user", "users"),
     summary: (users: number, devices: number): string =>
       `${plural(users, "user", "users")} on ${plural(devices, "GPU", "GPUs")}`,
+    page: (user: string): string => `${user} over time`,
     thisIsMe: "This is me",
     me: "you",
     markMe: (user: string): string => `This is me: mark the row of ${user}`,

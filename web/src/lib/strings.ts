@@ -282,6 +282,7 @@ export const strings = {
     nextWhy: (node: string, holder: string, at: string): string =>
       `${node}: booking of ${holder} ends${at && ` at ${at}`}`,
 
+    overTime: "Over time",
     chips: "Filters",
     states: "States",
     memories: "Memory",
