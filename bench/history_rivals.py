@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import http.client
 import os
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlencode
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.herd_data import METRICS
 from bench.measure import cpu_seconds
 from gpuherd.history.batch import DEVICE_METRICS, Samples, SeriesKey
 from gpuherd.history.outside.names import DEVICE, labels_of
@@ -27,9 +25,8 @@ from gpuherd.history.outside.remote_write_body import literal_snappy, varint
 if TYPE_CHECKING:
     from support.metric_server import MetricServer
 
-__all__ = ["Ingest", "Prometheus", "Rival", "VictoriaMetrics", "blocks", "bytes_below", "forget_cached"]
+__all__ = ["Ingest", "Prometheus", "Rival", "VictoriaMetrics", "block_of", "bytes_below", "forget_cached"]
 
-COLUMNS = [DEVICE_METRICS.index(metric) for metric in METRICS]
 _PIECE = 100
 """Devices in one request."""
 
@@ -41,7 +38,6 @@ class Ingest:
     values: int = 0
     server_cpu_seconds: float = 0.0
     sender_cpu_seconds: float = 0.0
-    wall_seconds: float = 0.0
 
     @property
     def server_per_million(self) -> float:
@@ -64,24 +60,14 @@ class Block:
     values: NDArray[np.float64]
 
 
-def blocks(moments: Iterator[Samples], length: int = 60) -> Iterator[Block]:
-    """Gather moments, so that each series comes with many values at once."""
-    gathered: list[Samples] = []
-    for samples in moments:
-        gathered.append(samples)
-        if len(gathered) == length:
-            yield _block(gathered)
-            gathered = []
-    if gathered:
-        yield _block(gathered)
-
-
-def _block(gathered: Sequence[Samples]) -> Block:
+def block_of(gathered: Sequence[Samples], metrics: tuple[str, ...]) -> Block:
+    """Put moments together, so that each series comes with all its values at once."""
+    columns = [DEVICE_METRICS.index(metric) for metric in metrics]
     return Block(
         gathered[0].keys,
-        METRICS,
+        metrics,
         np.stack([np.rint(samples.time * 1000).astype(np.int64) for samples in gathered]),
-        np.stack([samples.values[:, COLUMNS] for samples in gathered]),
+        np.stack([samples.values[:, columns] for samples in gathered]),
     )
 
 
@@ -107,7 +93,8 @@ class Rival:
     """A server that is filled and asked."""
 
     folder: Path
-    name: str = ""
+    name: ClassVar[str]
+    program: ClassVar[str]
     server: MetricServer = field(init=False)
     _line: http.client.HTTPConnection = field(init=False)
     _running: AbstractContextManager[MetricServer] = field(init=False)
@@ -137,29 +124,24 @@ class Rival:
         self.server.start()
         self._connect()
 
-    def fill(self, parts: Iterator[Block], ingest: Ingest) -> None:
-        """Bring all values there and count what it costs, until the server has come to rest."""
-        for block in parts:
-            server, sender, wall = cpu_seconds(self.server.pid), time.process_time(), time.perf_counter()
-            for first in range(0, len(block.keys), _PIECE):
-                self.send(block, first, first + _PIECE)
-            ingest.server_cpu_seconds += cpu_seconds(self.server.pid) - server
-            ingest.sender_cpu_seconds += time.process_time() - sender
-            ingest.wall_seconds += time.perf_counter() - wall
-            ingest.values += block.values.size
-        ingest.server_cpu_seconds += self._rest()
+    def cpu_seconds(self) -> float:
+        """Tell what the server has used since it was started."""
+        return cpu_seconds(self.server.pid)
 
-    def _rest(self) -> float:
-        """Wait until it has nothing more to do, and tell what it did meanwhile."""
-        began = cpu_seconds(self.server.pid)
-        before = began
+    def send_all(self, block: Block) -> None:
+        """Bring all values there."""
+        for first in range(0, len(block.keys), _PIECE):
+            self.send(block, first, first + _PIECE)
+
+    def rest(self) -> None:
+        """Wait until it has nothing more to do."""
+        before = self.cpu_seconds()
         for _ in range(60):
             time.sleep(2)
-            now = cpu_seconds(self.server.pid)
+            now = self.cpu_seconds()
             if now - before < 0.06:
-                break
+                return
             before = now
-        return before - began
 
     def send(self, block: Block, first: int, last: int) -> None:
         """Send the values of some devices."""
@@ -216,8 +198,11 @@ def _support() -> None:
 class VictoriaMetrics(Rival):
     """Filled with JSON lines of many values a series: of its ways in, the one that costs it least."""
 
+    name = "VictoriaMetrics"
+    program = "victoria-metrics"
+
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, "VictoriaMetrics")
+        super().__init__(folder)
         self._heads: dict[tuple[SeriesKey, str], str] = {}
 
     def run(self) -> AbstractContextManager[MetricServer]:
@@ -243,7 +228,7 @@ class VictoriaMetrics(Rival):
     def settle(self) -> None:
         self.server.fetch("/internal/force_flush")
         self.server.fetch("/internal/force_merge")
-        self._rest()
+        self.rest()
         self.restart()
 
     def one_device(self, key: SeriesKey, metrics: Sequence[str], start: float, end: float, step: int) -> None:
@@ -259,8 +244,11 @@ class VictoriaMetrics(Rival):
 class Prometheus(Rival):
     """Filled by remote write with many samples a series; scraping would cost it more, and us nothing."""
 
+    name = "Prometheus"
+    program = "prometheus"
+
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, "Prometheus")
+        super().__init__(folder)
         self._heads: dict[tuple[SeriesKey, str], bytes] = {}
 
     def run(self) -> AbstractContextManager[MetricServer]:
@@ -307,9 +295,9 @@ class Prometheus(Rival):
         return head
 
     def settle(self) -> None:
-        self._rest()
+        self.rest()
         self.restart()
-        self._rest()
+        self.rest()
 
     def size_bytes(self) -> tuple[int, int]:
         """Give the blocks, with the open one's as a snapshot has them, and the log and open chunks apart."""
@@ -317,13 +305,3 @@ class Prometheus(Rival):
         self.server.fetch("/api/v1/admin/tsdb/snapshot?skip_head=false", b"")
         snapshot = bytes_below(folder / "snapshots")
         return snapshot, bytes_below(folder / "wal") + bytes_below(folder / "chunks_head")
-
-
-def median_ms(work: Callable[[], object], times: int) -> float:
-    """Give the median time of something in milliseconds."""
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        taken.append((time.perf_counter() - began) * 1000)
-    return statistics.median(taken)
