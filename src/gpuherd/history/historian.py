@@ -73,6 +73,15 @@ class HistoryHealth(Struct, frozen=True, kw_only=True):
         return tuple(wrong)
 
 
+def _newest(files: JournalFiles) -> int:
+    """Give the newest file that holds anything; those after it were begun when the hub was killed."""
+    for number in reversed(files.paths()):
+        with contextlib.suppress(Failed):
+            if files.read(number).batches:
+                return number
+    return 0
+
+
 class Historian:
     """Writes batches down, hands them to the sinks, and tends these in the background.
 
@@ -112,24 +121,25 @@ class Historian:
             ) from error
         files = JournalFiles(self._folder)
         settled = [sink.settled for sink in self._sinks]
-        self._replay(files)
+        newest = _newest(files)
+        self._replay(files, newest)
         self._journal = Journal(
             self._folder,
             min_free_bytes=self._settings.min_free_bytes,
             first_file=max(settled, default=1),
+            newest_file=newest,
             opening=self._opening,
         )
         self._measure(self._journal)
 
-    def _replay(self, files: JournalFiles) -> None:
-        numbers = list(files.paths())
+    def _replay(self, files: JournalFiles, newest: int) -> None:
         ids: set[int] = set()
-        for number in numbers:
+        for number in files.paths():
             takers = [
                 sink for sink in self._sinks if number >= sink.settled and getattr(sink, "wants_replay", True)
             ]
-            # Each file begins with all marks: of those that nobody needs, the last one tells them.
-            if not takers and number != numbers[-1]:
+            # Each file begins with all marks: of those that nobody needs, the newest tells them.
+            if not takers and number != newest:
                 continue
             try:
                 reading = files.read(number)

@@ -189,16 +189,21 @@ class Journal:
         *,
         min_free_bytes: int,
         first_file: int,
+        newest_file: int = 0,
         opening: Callable[[], Batch | None] = lambda: None,
         max_file_bytes: int = MAX_FILE_BYTES,
     ) -> None:
-        """``first_file``: no file gets a lower number. ``opening``: what each file begins with."""
+        """``first_file``: no file gets a lower number. ``newest_file``: the newest there is that holds anything.
+
+        ``opening``: what each file begins with.
+        """
         self.files = JournalFiles(folder)
         self._min_free_bytes = min_free_bytes
         self._max_file_bytes = max_file_bytes
         self._opening = opening
         self._lock = threading.Lock()
         self._next = max(first_file, 1, *(number + 1 for number in self.files.paths()))
+        self._newest = newest_file
         self._open: _OpenFile | None = None
         self._tried: tuple[Batch, int] | None = None
 
@@ -214,7 +219,7 @@ class Journal:
         ``DiskFull`` if there is too little room, else ``Failed``: then nothing is added, and it may be tried again.
         """
         with self._lock:
-            self._check_room(0)
+            self._check_room(0)  # before any work: while the disk is full this is tried again and again
             if self._is_over(batch.written_at):
                 self._end()
             batch_id = secrets.randbits(62)
@@ -233,7 +238,8 @@ class Journal:
                 self._end()  # its dictionary has names that were never written
                 raise
             self._tried = None
-            return self._next - 1
+            self._newest = self._next - 1
+            return self._newest
 
     def _write(self, batch: Batch, batch_id: int) -> None:
         content = b""
@@ -250,7 +256,10 @@ class Journal:
         self._open.write(content)
 
     def _check_room(self, size_bytes: int) -> None:
-        room = os.statvfs(self.files.folder)
+        try:
+            room = os.statvfs(self.files.folder)
+        except OSError as error:
+            raise Failed(f"cannot write to {self.files.folder}: {error.strerror}; check the disk") from error
         free_bytes = room.f_bavail * room.f_frsize
         if free_bytes - size_bytes < self._min_free_bytes:
             raise DiskFull(
@@ -277,9 +286,14 @@ class Journal:
                 self._end()
 
     def remove_before(self, number: int) -> None:
-        """Delete the files that nobody needs; also on a full disk. ``Failed`` if one cannot be deleted."""
+        """Delete the files that nobody needs; also on a full disk. ``Failed`` if one cannot be deleted.
+
+        The newest that holds anything stays in any case: it tells which frames are kept.
+        """
+        with self._lock:
+            needed = min(number, self._newest)
         for found, path in self.files.paths().items():
-            if found >= min(number, self.open_file):
+            if found >= needed:
                 return
             try:
                 path.unlink(missing_ok=True)
