@@ -275,15 +275,16 @@ class Intake:
                     self._put_right(entry.node_id, node)
                 continue
             scene, frame, received, monotonic, states, _ = entry
-            time = frame.time
+            time, latest, is_off = frame.time, gathered.wall, False
             if states is not None:
-                self._look_at_hub_clock(received - monotonic, taken)
-            if scene.node_id in wrong or (
-                states is not None and not -TOLERANCE_SECONDS <= received - time <= TOLERANCE_SECONDS
-            ):
+                latest = received
+                if not -CLOCK_STEP_SECONDS <= received - monotonic - self._clock_base <= CLOCK_STEP_SECONDS:
+                    self._look_at_hub_clock(received - monotonic, taken)
+                is_off = not -TOLERANCE_SECONDS <= received - time <= TOLERANCE_SECONDS
+            if is_off or scene.node_id in wrong:
                 time = self._corrected(entry, gathered.wall)
-            else:
-                time = min(time, gathered.wall if states is None else received)
+            elif time > latest:
+                time = latest
             scene.last_time = frame.time
             if time < oldest:
                 self.too_old_samples += 1
@@ -358,7 +359,7 @@ def _samples(numbering: Numbering, content: bytes, times: Floats, values: Floats
         time=times,
         values=values,
         state=states,
-        memory_total=np.array(numbering.memory_total)[chosen],
+        memory_total=numbering.memory_total[chosen],
         numbering=numbering,
         numbers=chosen,
     )

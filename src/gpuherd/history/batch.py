@@ -83,8 +83,8 @@ class Numbering:
     def __init__(self) -> None:
         self.keys: list[SeriesKey] = []
         """By number."""
-        self.memory_total: list[float] = []
-        """By number, bytes as last told."""
+        self._memory: list[float] = []
+        self._memory_total: Floats | None = None
         self._numbers: dict[SeriesKey, int] = {}
 
     def __len__(self) -> int:
@@ -95,10 +95,18 @@ class Numbering:
         number = self._numbers.setdefault(key, len(self.keys))
         if number == len(self.keys):
             self.keys.append(key)
-            self.memory_total.append(memory_total)
+            self._memory.append(memory_total)
         else:
-            self.memory_total[number] = memory_total
+            self._memory[number] = memory_total
+        self._memory_total = None
         return number
+
+    @property
+    def memory_total(self) -> Floats:
+        """By number, bytes as last told."""
+        if self._memory_total is None:
+            self._memory_total = np.array(self._memory, np.float64)
+        return self._memory_total
 
 
 @dataclass(frozen=True, slots=True)
