@@ -29,6 +29,8 @@ CHECKED_BYTES_PER_QUERY = 64 * 2**20
 """What was not looked at since the start is checked before it is first believed, some 20 ms worth at a time."""
 CHECKED_BYTES_PER_TEND = 64 * 2**20
 CHECK_AGAIN_SECONDS = 86_400.0
+CHANGES_PER_ENGINE = 1000
+"""DuckDB remembers some 20 kB of every file it has read, also of those that are gone."""
 QUARANTINE_SECONDS = 30 * 86_400.0
 """How long files that cannot be used are kept for somebody to look at."""
 _ROUNDS = 4
@@ -59,6 +61,7 @@ class Tables:
         self.catalogue = Catalogue(self.folder, clock=clock)
         self._soundness = Soundness(self.folder)
         self._engines: list[Engine] = []
+        self._renewed_at = self.catalogue.generation
         try:
             self._open(query_memory_bytes, min(4, os.cpu_count() or 1) if threads is None else threads)
         except BaseException:
@@ -208,6 +211,10 @@ class Tables:
         """
         self.catalogue.ballast.restore()
         self.catalogue.empty_quarantine(now - QUARANTINE_SECONDS)
+        if self.catalogue.generation >= self._renewed_at + CHANGES_PER_ENGINE:
+            self._renewed_at = self.catalogue.generation
+            for engine in self._engines:
+                engine.renew()
         with self.catalogue.hold() as snapshot:
             segments = snapshot.manifest.segments
             self._soundness.forget_others(segment.file for segment in segments)

@@ -237,6 +237,22 @@ def test_nothing_but_the_folder_can_be_reached(tables: Tables, statement: str) -
     assert tables.query("SELECT 1 AS n", {}).columns["n"].tolist() == [1]
 
 
+def test_duckdb_is_opened_anew_while_it_is_asked(tables: Tables) -> None:
+    put(tables, [(1.0, "a", 1.0)])
+    answers: list[float] = []
+    question = "SELECT sum(a.range % 7) AS n FROM range(30000000) a, {rows}"
+
+    def ask() -> None:
+        answers.append(tables.query(question, EVERYTHING).columns["n"][0])
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    tables._readers.renew()
+    asking.join()
+    assert answers == [89999995.0]
+    assert kept(tables) == [(1.0, "a", 1.0)]
+
+
 def test_many_ask_while_files_are_replaced(tables: Tables) -> None:
     """Readers see all rows at any moment, whatever is merged and deleted meanwhile."""
     segments = [put(tables, [(float(n), "a", 1.0)]) for n in range(6)]
