@@ -155,7 +155,7 @@ class Server:
         size = 0
         while True:
             _hurry(line, deadline)
-            piece = response.read(_PIECE_BYTES)
+            piece = response.read1(_PIECE_BYTES)  # one wait each
             if not piece:
                 break
             size += len(piece)
@@ -163,6 +163,9 @@ class Server:
                 line.close()
                 raise ValueError(f"the answer is over {MAX_ANSWER_BYTES} bytes")
             pieces.append(piece)
+        if response.length:
+            raise ConnectionError  # before all of it had come
+        response.close()
         return Answer(response.status, b"".join(pieces), response.getheader("Retry-After"), is_new)
 
 
