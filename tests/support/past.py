@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -65,7 +66,11 @@ class Kept:
     ) -> list[tuple[float, Mapping[str, float], int]]:
         """List what there is of a device from a time on and before another, in order."""
         own = self.rows.get(SeriesKey(key.node_id, key.uuid), {})
-        return [(t / 1000, *own[t]) for t in sorted(own) if start * 1000 <= t < end * 1000]
+        times = sorted(own)
+        first, last = (
+            0 if np.isinf(edge) and edge < 0 else bisect_left(times, edge * 1000) for edge in (start, end)
+        )
+        return [(time / 1000, *own[time]) for time in times[first:last]]
 
     def expected(
         self, key: SeriesKey, metric: str, times: NDArray[np.float64], step: float

@@ -80,10 +80,10 @@ def test_a_steady_herd_is_told_as_it_is(herd: Herd) -> None:
 
 def test_sealing_folding_and_a_new_start_change_nothing(herd: Herd) -> None:
     keys = device_keys(2)
-    for minute in range(0, 3 * 1440, 15):
-        herd.take(steady(keys, MIDNIGHT + minute * 60 + (10 if minute else 0), 890 if minute else 900))
-        herd.now = MIDNIGHT + minute * 60 + 900
-        if minute % 360 == 0:
+    for minute in range(0, 3 * 1440, 60):
+        herd.take(steady(keys, MIDNIGHT + minute * 60 + (10 if minute else 0), 3590 if minute else 3600))
+        herd.now = MIDNIGHT + minute * 60 + 3600
+        if minute % 720 == 0:
             before = herd.reader.series(MIDNIGHT, herd.now, max_points=48)
             herd.seal()
             assert herd.reader.series(MIDNIGHT, herd.now, max_points=48) == before
@@ -195,7 +195,7 @@ def test_random_samples_add_up_to_their_distances(herd: Herd) -> None:
     random = np.random.default_rng(3)
     (key,) = device_keys(1)
     times = MIDNIGHT + np.cumsum(random.uniform(5, 15, 2000))
-    for part in np.array_split(times, 37):
+    for part in np.array_split(times, 9):
         herd.take([(key, float(time), {"power_watts": 1.0}, int(random.integers(3))) for time in part])
         herd.seal()
     told = herd.reader.capacity(MIDNIGHT - 900, float(times[-1]) + 900)
