@@ -102,6 +102,11 @@ class TableWriter:
         assert isinstance(number, int)
         return number
 
+    def wait_for(self, commits: int) -> None:
+        """Let it commit some more numbers."""
+        for _ in range(commits):
+            self.committed = self._next(60.0)
+
     def kill(self) -> int:
         """Kill -9, wherever it is; give the number up to which it has said that all is committed."""
         self._process.kill()

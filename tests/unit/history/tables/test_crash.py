@@ -48,7 +48,8 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     for kill in range(40 * SOAK):
         writer = TableWriter(tmp_path, seed=kill)
         assert writer.committed >= committed
-        time.sleep(chance.uniform(0.0, 0.12))  # not a wait for anything: the moment is what is tried
+        writer.wait_for(chance.randrange(4))
+        time.sleep(chance.uniform(0.0, 0.04))  # not a wait for anything: the moment is what is tried
         committed = writer.kill()
         if kill % 4 == 0 or SOAK > 1:
             verify(tmp_path, committed)
