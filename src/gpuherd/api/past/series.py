@@ -26,6 +26,9 @@ __all__ = ["herd_csv", "numbers", "series_csv", "series_view", "user_csv"]
 _EXACT_FROM = 1000.0
 """Values from here on are told as whole numbers, smaller ones to four places: half the text, and nothing is lost."""
 
+LEAST_KNOWN = 0.25
+"""Share of a step of which the state must be known for it to be told."""
+
 
 def numbers(values: Floats) -> Numbers:
     """Give floats as JSON has them: NaN and infinities are null."""
@@ -70,7 +73,10 @@ def _subject(answer: SeriesAnswer, subject: SubjectAnswer) -> SubjectSeries:
 def _spans(answer: SeriesAnswer, states: Floats) -> tuple[StateSpan, ...]:
     """Give the state that each step was in for most of its time, equal neighbours as one; gaps have none."""
     seconds = np.nan_to_num(states)
-    main = np.where(seconds.sum(axis=1) > 0, seconds.argmax(axis=1), -1).tolist()
+    # The step that is not over may be short; one of which next to nothing is known is a gap.
+    lengths = np.clip(answer.query.end - answer.times, 1.0, answer.step_seconds)
+    is_known = seconds.sum(axis=1) >= LEAST_KNOWN * lengths
+    main = np.where(is_known, seconds.argmax(axis=1), -1).tolist()
     times = answer.times.tolist()
     spans = []
     for state, steps in groupby(range(len(main)), key=main.__getitem__):
