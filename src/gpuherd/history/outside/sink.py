@@ -31,8 +31,8 @@ _LONGEST_WAIT_SECONDS = 30.0
 _MAX_REWINDS = 5
 """Without anything settled between them: a line that is always cut must not keep the journal for ever."""
 _NOTE_SECONDS = 10.0
-_PAUSE_SECONDS = 1.0
-"""A server that is killed and started again is away for longer."""
+_PAUSE_SECONDS = 10.0
+"""A line that was closed in order is opened again within this time; after a longer one, who knows what has been."""
 _log = logging.getLogger(__name__)
 
 
