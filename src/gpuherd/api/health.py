@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, structs
 
 from gpuherd.fleet.node import NodeHealth
+from gpuherd.history.historian import HistoryHealth
 from gpuherd.model.people import PrivacyClass
 from gpuherd.model.targets import NodeWay
 
@@ -92,6 +93,7 @@ class Health(Struct, frozen=True, kw_only=True):
     tick: int
     loops: tuple[LoopHealth, ...]
     store: StoreHealth
+    history: Annotated[HistoryHealth | None, Meta(description="Null: nothing is remembered.")] = None
     links: LinkHealth
     lists: tuple[GroupHealth, ...]
     viewers: ViewerHealth
@@ -123,11 +125,22 @@ def health_for(health: Health, privacy: PrivacyClass | None) -> Health | HealthS
         for loop in health.loops
         if loop.state == "failing"
     }
+    if health.history is not None:
+        hidden |= dict.fromkeys(health.history.reasons(), "history: fails; the hub's log says why")
     return structs.replace(
         health,
         reasons=tuple(hidden.get(reason, reason) for reason in health.reasons),
         loops=tuple(structs.replace(loop, last_error=None) for loop in health.loops),
         store=structs.replace(health.store, last_error=None),
+        history=None if health.history is None else _without_errors(health.history),
+    )
+
+
+def _without_errors(history: HistoryHealth) -> HistoryHealth:
+    return structs.replace(
+        history,
+        journal=structs.replace(history.journal, last_error=None),
+        sinks=tuple(structs.replace(sink, last_error=None) for sink in history.sinks),
     )
 
 

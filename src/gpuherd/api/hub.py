@@ -34,6 +34,7 @@ from gpuherd.api.page_files import PAGE_FOLDER, PageFiles
 from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
 from gpuherd.api.record_calls import RecordCalls
+from gpuherd.api.remembering import PastOutfit, Remembering
 from gpuherd.api.rest import build_rest
 from gpuherd.api.roster import FINDING, Roster
 from gpuherd.api.server import TlsFiles, WebServer, claim_address
@@ -73,6 +74,7 @@ SWEEP_SECONDS = 5.0
 KEY_USE_SECONDS = 60.0
 AUDIT_SECONDS = 3600.0
 PSEUDONYM_SECRET = "pseudonyms"  # noqa: S105 - its name in the records
+USAGE_PSEUDONYM_SECRET = "usage pseudonyms"  # noqa: S105 - another one: what is public must not tell who it was
 
 
 def _tls_files(settings: HubSettings) -> TlsFiles | None:
@@ -96,9 +98,11 @@ class Hub:
         bookings: BookingSettings | None = None,
         login: LoginSettings | None = None,
         ways: LoginWays | None = None,
+        past: PastOutfit | None = None,
         open_store: Callable[[Path], LastReports] = LastReports,
         page_folder: Path = PAGE_FOLDER,
     ) -> None:
+        """Without ``past`` nothing is remembered beyond the last minutes."""
         settings.check()
         self.settings = settings
         self.clock = clock or SystemClock()
@@ -131,6 +135,11 @@ class Hub:
         self._front: Front | None = None
         self._desk: BookingDesk | None = None
         self._calendars: Calendars | None = None
+        self._remembering: Remembering | None = None
+        if past is not None and past.history.enabled:
+            self._remembering = Remembering(
+                past, state_dir=settings.state_dir, fleet=self.fleet, links=self.links, clock=self.clock
+            )
         self._history: HistoryService = NoHistory()
         self._usage: UsageService = NoUsage()
         self._attendants: BookingAttendants | None = None
@@ -189,12 +198,21 @@ class Hub:
             self._admission = Admission(
                 Enrolment(records.nodes), self._front.calls, self.clock, on_change=self._nodes_changed
             )
+            remembering = self._remembering
+            keeping = None
+            if remembering is not None:
+                secret = await asyncio.to_thread(records.people.secret, USAGE_PSEUDONYM_SECRET)
+                keeping = await remembering.open(Pseudonyms(secret).of)
+                self._history, self._usage = remembering.desks(
+                    self._front, self._desk, self._reads, self._booking_settings.zone
+                )
             store = self._open_store(self.settings.state_dir / "state.sqlite")
             self._keeper = Keeper(
                 store,
                 take_unsaved=self.fleet.take_unsaved,
                 note_saved=self.links.note_saved,
                 clock=self.clock,
+                history=keeping,
             )
             self._roster = Roster(
                 self.fleet,
@@ -243,6 +261,8 @@ class Hub:
                 )
             )
         roster.start(self._supervisor)
+        if self._remembering is not None:
+            self._remembering.start(self._supervisor)
         if self._attendants is not None:
             self._attendants.start(self._supervisor)
 
@@ -279,6 +299,8 @@ class Hub:
     def _close(self) -> None:
         if self._keeper is not None:
             self._keeper.close()
+        if self._remembering is not None:
+            self._remembering.close()
         if self._front is not None:
             self._front.close()
         if self._lock is not None:
@@ -329,12 +351,15 @@ class Hub:
         )
 
     def _restore(self, store: LastReports) -> None:
-        for kept in store.load_all():
+        last = store.load_all()
+        for kept in last:
             if self.fleet.has_node(kept.node_id):
                 self.fleet.restore(kept)
                 self.links.note_saved([(kept.node_id, kept.runs)])
             elif self._keeper is not None:
                 self._keeper.forget(kept.node_id)
+        if self._remembering is not None:
+            self._remembering.know(last)
 
     # -- loops -------------------------------------------------------------------------------------------------
 
@@ -537,6 +562,8 @@ class Hub:
         ]
         lists = () if self._roster is None else self._roster.health()
         reasons += [f"{found.name}: {found.trouble}" for found in lists if found.trouble is not None]
+        history = None if self._remembering is None else self._remembering.health()
+        reasons += [] if history is None else history.reasons()
         reasons += [
             f"two machines share the credential of node {node_id}; enrol one anew" for node_id in flapping
         ]
@@ -549,6 +576,7 @@ class Hub:
             tick=self.fleet.tick_number,
             loops=loops,
             store=store,
+            history=history,
             links=LinkHealth(
                 open=self.links.open_count,
                 replaced=self.links.replaced,

@@ -20,10 +20,17 @@ __all__ = ["command"]
 @click.option(
     "--state-dir", type=click.Path(path_type=Path), help="Keep the hub's state here instead of nowhere."
 )
-def command(nodes: int, listen: str, base_path: str, state_dir: Path | None) -> None:
+@click.option(
+    "--days",
+    type=click.IntRange(0, 400),
+    default=90,
+    show_default=True,
+    help="How far its history goes back; 0 starts without any.",
+)
+def command(nodes: int, listen: str, base_path: str, state_dir: Path | None, days: int) -> None:
     """Show a simulated herd: mixed cards, busy and forgetful users, and things that break. Needs no GPU."""
     import asyncio
 
     from gpuherd.wiring.demo import demo
 
-    asyncio.run(demo(nodes, listen, base_path, click.echo, state_dir))
+    asyncio.run(demo(nodes, listen, base_path, click.echo, state_dir, days))

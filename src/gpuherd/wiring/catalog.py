@@ -7,7 +7,7 @@ from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import CollectorSpec, ProbeSpec
 from gpuherd.model.errors import Misconfigured
 
-__all__ = ["COLLECTORS", "FINDERS", "LOGIN_WAYS", "WAYS", "probe_spec"]
+__all__ = ["COLLECTORS", "FINDERS", "LOGIN_WAYS", "SAMPLE_STORES", "WAYS", "probe_spec"]
 
 COLLECTORS = {
     "nvml": "gpuherd.collect.nvml:NvmlCollector",
@@ -40,6 +40,12 @@ LOGIN_WAYS = {
     "proxy": "gpuherd.auth.proxy_header:ProxyHeader",
 }
 """Who vouches for people, as the tables of ``[login]``."""
+SAMPLE_STORES = {
+    "embedded": "gpuherd.wiring.sample_stores:embedded_store",
+    "victoriametrics": "gpuherd.wiring.sample_stores:victoriametrics_store",
+    "prometheus": "gpuherd.wiring.sample_stores:prometheus_store",
+}
+"""Where samples are kept, as in ``history.store.in``."""
 NODE = "gpuherd.collect.node:NodeCollector"
 
 

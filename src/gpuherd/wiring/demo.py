@@ -19,11 +19,18 @@ from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
 from gpuherd.agent.watch import ProbeWatch
 from gpuherd.api.hub import Hub
+from gpuherd.api.remembering import PastOutfit
 from gpuherd.api.settings import HubSettings
 from gpuherd.fleet.settings import AvailabilitySettings, PrivacySettings
+from gpuherd.history.library import Library
+from gpuherd.history.settings import HistorySettings, UsageSettings
+from gpuherd.model.devices import DeviceFacts
 from gpuherd.wiring.companion import keep_running
 from gpuherd.wiring.demo_bookings import book_demo_herd
+from gpuherd.wiring.demo_files import fill_past
 from gpuherd.wiring.demo_herd import DemoNode, demo_herd
+from gpuherd.wiring.demo_past import FINE_DAYS, DemoPast
+from gpuherd.wiring.past import past_outfit
 from gpuherd.wiring.simulated_node import SimulatedNode
 from gpuherd.wiring.up import run_beside, stop_signals, tell_setup_link, write_secret
 
@@ -33,6 +40,12 @@ DEMO_AVAILABILITY = AvailabilitySettings(idle_window_seconds=30, offline_after_s
 """Shorter than in life, so that held and offline show within the first minute."""
 DEMO_PRIVACY = PrivacySettings(command_lines="members")
 """Nobody in it is real."""
+DEMO_HISTORY = HistorySettings(minute_days=FINE_DAYS)
+"""What is made up is made up no finer than that."""
+DEMO_USAGE = UsageSettings(
+    cost_per_gpu_hour=1.2, cost_per_gpu_hour_by_type={"H100 80GB": 2.5}, cost_per_kwh=0.25
+)
+DEMO_DAYS = 90
 SEED = 7
 
 
@@ -45,18 +58,27 @@ class HerdOrder(Struct, frozen=True, kw_only=True):
 
 
 async def demo(
-    nodes: int, listen: str, base_path: str, tell: Callable[[str], None], state_dir: Path | None = None
+    nodes: int,
+    listen: str,
+    base_path: str,
+    tell: Callable[[str], None],
+    state_dir: Path | None = None,
+    days: int = DEMO_DAYS,
 ) -> None:
-    """Run until told to stop; without a state folder nothing is left behind."""
+    """Run until told to stop; without a state folder nothing is left behind. ``days``: how far its past goes back."""
     stop = stop_signals()
     with tempfile.TemporaryDirectory(prefix="gpuherd-demo-") as scratch:
         settings = HubSettings(
             state_dir=state_dir or Path(scratch) / "hub", listen=listen, base_path=base_path
         )
-        async with Hub(settings, DEMO_AVAILABILITY, privacy=DEMO_PRIVACY) as hub:
-            epoch = time.time()
+        epoch = time.time()
+        herd = demo_herd(nodes, seed=SEED, epoch=epoch)
+        past = past_outfit(DEMO_HISTORY, DEMO_USAGE, Path())
+        if days:
+            tell(f"Making up the last {days} days of {nodes} nodes …")
+            await _fill_past(settings, past, herd, days, epoch)
+        async with Hub(settings, DEMO_AVAILABILITY, privacy=DEMO_PRIVACY, past=past) as hub:
             folder = Path(scratch) / "herd"
-            herd = demo_herd(nodes, seed=SEED, epoch=epoch)
             node_ids = {}
             for node in herd:
                 enrolled = await hub.admit(node.name)
@@ -69,6 +91,30 @@ async def demo(
             tell(f"gpuherd demo, {nodes} simulated nodes: {hub.url}   (Ctrl+C stops it)")
             await tell_setup_link(hub, tell)
             await run_beside(hub, stop, keep_running("the herd", ["-m", "gpuherd.wiring.demo", str(folder)]))
+
+
+async def _fill_past(
+    settings: HubSettings, past: PastOutfit, herd: tuple[DemoNode, ...], days: int, now: float
+) -> None:
+    """Give an empty hub a past: its nodes are enrolled, and what they did is written as if it had been watched."""
+    folder = settings.state_dir / "history"
+    if folder.exists():
+        return  # a demo whose state was kept has its own past
+    async with Hub(settings, DEMO_AVAILABILITY) as hub:
+        node_ids = {node.name: (await hub.admit(node.name)).node_id for node in herd}
+        names = hub.fleet.names
+    cards = {gpu.name: gpu.name for node in herd for gpu in node.scenario.gpus}
+    types = {name: names.gpu(DeviceFacts(uuid="-", index=0, name=name)) for name in cards}
+    story = DemoPast(herd, node_ids, types, now=now, days=days)
+
+    def fill() -> None:
+        library = Library(
+            folder, past.history, past.usage, open_samples=past.open_samples, pseudonym=str, wall=lambda: now
+        )
+        with library:
+            fill_past(library, story)
+
+    await asyncio.to_thread(fill)
 
 
 async def play(folder: Path) -> None:

@@ -28,13 +28,14 @@ from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.wiring.demo_herd import DemoNode
 from gpuherd.wiring.demo_stays import Stay, demo_stays, plain_number
 
-__all__ = ["DemoPast"]
+__all__ = ["FINE_DAYS", "HOUR_SLOT", "SLOT", "DemoPast"]
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-SLOT = 900
-GRAINS = ((7 * DAY, 900.0), (3 * HOUR, 300.0), (0.0, 10.0))
-"""Until how long ago samples lie how far apart, both in seconds."""
+SLOT, HOUR_SLOT = 900, 3600
+FINE_DAYS = 7
+GRAINS = ((FINE_DAYS * DAY, 900.0, 16 * DAY), (3 * HOUR, 300.0, DAY), (0.0, 10.0, DAY))
+"""Until how long ago samples lie how far apart and are given how many at once, all in seconds."""
 BUSY_FROM = 0.05
 FREE, BUSY, HELD = (DEVICE_STATES.index(state) for state in ("free", "busy", "held"))
 _DEVICE = {name: place for place, name in enumerate(DEVICE_METRICS)}
@@ -114,7 +115,7 @@ class DemoPast:
     ) -> None:
         """``node_ids`` by name; ``type_of`` gives a card's short name by its full one. Slices have no past."""
         self.now = now
-        self.begins = np.floor((now - days * DAY) / DAY) * DAY
+        self.begins = float(np.floor((now - days * DAY) / DAY) * DAY)
         self._cards: list[list[_Card]] = []
         self._node_ids = []
         self.stays: list[tuple[SeriesKey, Stay]] = []
@@ -135,15 +136,15 @@ class DemoPast:
         self._starts = np.array([stay.start for _, stay in self.stays])
         self._ends = np.array([stay.end for _, stay in self.stays])
 
-    def batches(self) -> Iterator[Batch]:
-        """Give one batch a day, the later the finer."""
+    def batches(self) -> Iterator[tuple[float, Batch]]:
+        """Give a batch for a day or more, the later the finer. The last ones are sampled as nodes report."""
         start = self.begins
-        for ago, grain in GRAINS:
+        for ago, grain, length in GRAINS:
             until = self.now - grain if not ago else np.floor((self.now - ago) / 900.0) * 900.0
             while start < until:
-                end = min(start + DAY, until)
+                end = min(start + length, until)
                 is_last = not ago and end == until
-                yield self._batch(np.arange(start, end, grain), start, self.now if is_last else end)
+                yield grain, self._batch(np.arange(start, end, grain), start, self.now if is_last else end)
                 start = end
 
     def _batch(self, times: Floats, start: float, end: float) -> Batch:
@@ -158,10 +159,10 @@ class DemoPast:
             memory_total=np.array([card.memory_total for card in cards]),
         )
         return Batch(
-            written_at=end,
+            written_at=float(end),
             devices=devices,
             hosts=self._hosts(times, cards, sampled),
-            uses=self._uses(start, end),
+            uses=self._uses(start, end, HOUR_SLOT if end <= self.now - FINE_DAYS * DAY else SLOT),
             seen=tuple((node_id, float(times[-1])) for node_id in self._node_ids),
         )
 
@@ -191,7 +192,7 @@ class DemoPast:
             memory_total=np.full(count, np.nan),
         )
 
-    def _uses(self, start: float, end: float) -> Uses:
+    def _uses(self, start: float, end: float, length: int) -> Uses:
         keys: list[SessionKey] = []
         commands: list[str | None] = []
         sessions: list[NDArray[np.int32]] = []
@@ -203,8 +204,8 @@ class DemoPast:
             key, stay = self.stays[place]
             begins, ends = max(start, stay.start), min(end, stay.end)
             card = self._power[key]
-            slot = np.arange(int(begins // SLOT), int(np.ceil(ends / SLOT)), dtype=np.int64) * SLOT
-            first, last = np.maximum(slot, begins), np.minimum(slot + SLOT, ends)
+            slot = np.arange(int(begins // length), int(np.ceil(ends / length)), dtype=np.int64) * length
+            first, last = np.maximum(slot, begins), np.minimum(slot + length, ends)
             seconds = last - first
             is_busy = stay.load >= BUSY_FROM
             memory = stay.memory_share * card.memory_total

@@ -24,6 +24,7 @@ from gpuherd.wiring.booking_files import with_full_paths
 from gpuherd.wiring.catalog import FINDERS, WAYS
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.login_ways import login_ways
+from gpuherd.wiring.past import past_outfit
 from gpuherd.wiring.settings import LegacySettings, NodesSettings
 from gpuherd.wiring.ways.surroundings import Surroundings
 
@@ -42,6 +43,7 @@ def configured_hub(config: Config) -> Hub:
             bookings=with_full_paths(config.bookings, config.folder),
             login=config.login,
             ways=configured_ways(config),
+            past=past_outfit(config.history, config.usage, config.folder),
         )
 
 

@@ -28,7 +28,7 @@ def test_hours_held_and_worked_are_those_of_the_stays(past: DemoPast) -> None:
     held: dict[str | None, float] = defaultdict(float)
     busy: dict[str | None, float] = defaultdict(float)
     gpu_seconds, busy_seconds = USE_MEASURES.index("gpu_seconds"), USE_MEASURES.index("busy_seconds")
-    for batch in past.batches():
+    for _, batch in past.batches():
         uses = batch.uses
         for row, place in enumerate(uses.session):
             held[uses.keys[place].user] += uses.measures[row, gpu_seconds]
@@ -66,7 +66,7 @@ def test_samples_say_what_the_stays_say(past: DemoPast) -> None:
     for key, stay in past.stays:
         by_key[key].append(stay)
     seen = set()
-    for batch in past.batches():
+    for _, batch in past.batches():
         samples = batch.devices
         assert len(samples) == len(samples.subject) == len(samples.state) == len(samples.values)
         assert np.all(samples.time < NOW)
@@ -86,6 +86,6 @@ def test_it_is_the_same_every_time() -> None:
     types = {gpu.name: gpu.name for node in herd for gpu in node.scenario.gpus}
     ids = {node.name: node.name for node in herd}
     first, second = (DemoPast(herd, ids, types, now=NOW, days=2) for _ in range(2))
-    for a, b in zip(first.batches(), second.batches(), strict=True):
+    for (_, a), (_, b) in zip(first.batches(), second.batches(), strict=True):
         assert np.array_equal(a.devices.values, b.devices.values, equal_nan=True)
         assert np.array_equal(a.uses.measures, b.uses.measures)

@@ -12,7 +12,7 @@ from gpuherd.history.herd.shapes import CLASSES, SUMS
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.model.history import DISTRIBUTION_EDGES
 
-__all__ = ["MINUTE_SECONDS", "Sums", "Tally", "added"]
+__all__ = ["MINUTE_SECONDS", "Sums", "Tally", "added", "measures_of"]
 
 MINUTE_SECONDS = 60
 LONGEST_SECONDS = 900.0
@@ -70,7 +70,7 @@ class Tally:
             return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
         seconds = self._seconds(device, time)
         subject = samples.subject[order]
-        measures = _measures(samples.values[order], samples.state[order], samples.memory_total[subject])
+        measures = measures_of(samples.values[order], samples.state[order], samples.memory_total[subject])
         return _by_minute(device, types[subject], time - seconds, time, measures)
 
     def _number(self, node_id: str, uuid: str) -> int:
@@ -116,7 +116,7 @@ class Tally:
         return np.nan_to_num(seconds)
 
 
-def _measures(values: Floats, state: NDArray[np.uint8], memory_total: Floats) -> Floats:
+def measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats) -> Floats:
     """Give what each sample adds in a second."""
     rows = len(values)
     measures = np.zeros((rows, len(SUMS)))
@@ -149,28 +149,36 @@ def _by_minute(
     edge = minute * MINUTE_SECONDS
     seconds = np.maximum(0.0, np.minimum(end[row], edge + MINUTE_SECONDS) - np.maximum(start[row], edge))
     # How long anything was known of: of each minute, the device that was seen longest.
-    own, own_place = np.unique(np.stack((edge, type_number[row], device[row])), axis=1, return_inverse=True)
-    seen = np.bincount(own_place.reshape(-1), seconds)
-    cells, place = np.unique(own[:2], axis=1, return_inverse=True)
-    covered = np.zeros(cells.shape[1])
-    np.maximum.at(covered, place.reshape(-1), seen)
-    values = np.zeros((cells.shape[1], len(SUMS)))
-    np.add.at(values, place.reshape(-1)[own_place.reshape(-1)], measures[row] * seconds[:, np.newaxis])
+    kinds, devices = int(type_number.max()) + 1, int(device.max()) + 1
+    cell = (minute - first.min()) * kinds + type_number[row]
+    own, own_place = np.unique(cell * devices + device[row], return_inverse=True)
+    seen = np.bincount(own_place, seconds)
+    cells, place = np.unique(own // devices, return_inverse=True)
+    covered = np.zeros(len(cells))
+    np.maximum.at(covered, place, seen)
+    values = _summed(measures[row] * seconds[:, np.newaxis], place[own_place], len(cells))
     values[:, SUMS.index("covered_seconds")] = covered
-    return Sums(cells[0], cells[1].astype(np.int32), values)
+    edges = (cells // kinds + first.min()) * MINUTE_SECONDS
+    return Sums(edges, (cells % kinds).astype(np.int32), values)
+
+
+def _summed(values: Floats, place: NDArray[np.int64], cells: int) -> Floats:
+    """Add up rows by where they belong; every cell has some."""
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(cells))
+    sums: Floats = np.add.reduceat(values[order], starts, axis=0) if cells else np.zeros((0, values.shape[1]))
+    return sums
 
 
 def added(pieces: list[Sums]) -> Sums:
     """Add up what is of the same minute and type; sorted by both."""
     if not pieces:
         return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
-    keys = np.stack(
-        [
-            np.concatenate([piece.minute for piece in pieces]),
-            np.concatenate([piece.type for piece in pieces]).astype(np.int64),
-        ]
-    )
-    cells, place = np.unique(keys, axis=1, return_inverse=True)
-    values = np.zeros((cells.shape[1], len(SUMS)))
-    np.add.at(values, place.reshape(-1), np.concatenate([piece.values for piece in pieces]))
-    return Sums(cells[0], cells[1].astype(np.int32), values)
+    minute = np.concatenate([piece.minute for piece in pieces])
+    type_number = np.concatenate([piece.type for piece in pieces]).astype(np.int64)
+    if not len(minute):
+        return pieces[0]
+    kinds = int(type_number.max()) + 1
+    cells, place = np.unique(minute * kinds + type_number, return_inverse=True)
+    values = _summed(np.concatenate([piece.values for piece in pieces]), place, len(cells))
+    return Sums(cells // kinds, (cells % kinds).astype(np.int32), values)

@@ -1,0 +1,160 @@
+"""The hub's memory: what is opened, fed, tended, asked and closed of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from gpuherd.api.booking_desk import BookingDesk
+from gpuherd.api.command_reads import CommandReads
+from gpuherd.api.front import Front
+from gpuherd.api.history_keeping import HistoryKeeping
+from gpuherd.api.past.history_desk import HistoryDesk
+from gpuherd.api.past.past_bookings import PastBookings
+from gpuherd.api.past.questions import Questions
+from gpuherd.api.past.sources import Memory
+from gpuherd.api.past.trends import LiveFree
+from gpuherd.api.past.usage_desk import UsageDesk
+from gpuherd.api.past.viewing import Faces
+from gpuherd.api.supervision import Supervisor
+from gpuherd.fleet.clock import Clock
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.intake import Intake
+from gpuherd.history.historian import HistoryHealth
+from gpuherd.history.library import Library, OpenSamples
+from gpuherd.history.settings import HistorySettings, UsageSettings
+from gpuherd.history.usage.asking import UsageReader
+from gpuherd.records.last_reports import LastReport
+from gpuherd.sources.push import NodeLinks
+
+__all__ = ["PastOutfit", "Remembering"]
+
+TEND_SECONDS = 2.0
+
+
+class PastOutfit(NamedTuple):
+    """What a hub remembers with."""
+
+    history: HistorySettings
+    usage: UsageSettings
+    open_samples: OpenSamples
+
+
+class Remembering:
+    """A hub's memory, from its start to its end. Everything but ``open`` and ``close`` is for the event loop."""
+
+    def __init__(
+        self, outfit: PastOutfit, *, state_dir: Path, fleet: Fleet, links: NodeLinks, clock: Clock
+    ) -> None:
+        self._outfit = outfit
+        self._folder = outfit.history.folder or state_dir / "history"
+        self._fleet = fleet
+        self._links = links
+        self._clock = clock
+        self._questions = Questions(clock)
+        self._library: Library | None = None
+        self._keeping: HistoryKeeping | None = None
+
+    async def open(self, pseudonym: Callable[[str], str]) -> HistoryKeeping:
+        """Read what is not in its place yet, and gather what comes from now on; ``Misconfigured`` if it cannot."""
+        library = await asyncio.to_thread(self._make, pseudonym)
+        self._library = library
+        accountant = await asyncio.to_thread(library.open)
+        intake = self._fleet.intake = Intake(
+            clock=self._clock,
+            names=self._fleet.names,
+            accountant=accountant,
+            oldest_seconds=library.longest_seconds,
+        )
+        self._keeping = HistoryKeeping(
+            intake,
+            library.historian,
+            take_again=self._fleet.take_again,
+            send_again=self._links.send_again,
+        )
+        return self._keeping
+
+    def _make(self, pseudonym: Callable[[str], str]) -> Library:
+        settings = self._fleet.settings
+        return Library(
+            self._folder,
+            self._outfit.history,
+            self._outfit.usage,
+            open_samples=self._outfit.open_samples,
+            pseudonym=pseudonym,
+            wall=self._clock.wall,
+            busy_utilization=settings.busy_utilization,
+            busy_memory=settings.busy_memory,
+        )
+
+    @property
+    def library(self) -> Library:
+        """What remembers."""
+        if self._library is None:
+            raise RuntimeError("the hub's memory is not open")
+        return self._library
+
+    def know(self, kept: Iterable[LastReport]) -> None:
+        """Take the frames that the journal has as taken, though the hub may have died before it said so."""
+        historian = self.library.historian
+        for report in kept:
+            historian.marks.know(report.node_id, report.runs)
+        for node_id in list(historian.marks.node_ids):
+            if self._fleet.has_node(node_id):
+                runs = historian.marks.runs(node_id)
+                self._fleet.raise_runs(node_id, runs)
+                self._links.note_saved([(node_id, runs)])
+            else:
+                historian.forget(node_id)
+
+    def desks(
+        self, front: Front, bookings: BookingDesk, reads: CommandReads, zone: str
+    ) -> tuple[HistoryDesk, UsageDesk]:
+        """Make those who answer questions."""
+        library, clock = self.library, self._clock
+        memory = Memory(samples=library.samples.reader, herd=library.herd, usage=UsageReader(library.book))
+        faces = Faces(self._fleet, front.authority, bookings.herd)
+        history = HistoryDesk(memory, questions=self._questions, faces=faces, clock=clock, zone=zone)
+        usage = UsageDesk(
+            memory,
+            settings=self._outfit.usage,
+            questions=self._questions,
+            faces=faces,
+            bookings=PastBookings(
+                bookings.memory,
+                records=front.records.bookings,
+                calls=front.calls,
+                people=front.authority,
+                live=self._fleet,
+            ),
+            reads=reads,
+            live_free=self._live_free,
+            clock=clock,
+            zone=zone,
+        )
+        return history, usage
+
+    def _live_free(self) -> LiveFree:
+        totals = self._fleet.totals()
+        return LiveFree(free=totals.devices.get("free", 0), booked=totals.devices.get("booked", 0))
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Tend it in the background."""
+        supervisor.add(
+            "tend history",
+            lambda: asyncio.to_thread(self.library.historian.tend),
+            every_seconds=TEND_SECONDS,
+            deadline_seconds=None,
+        )
+
+    def health(self) -> HistoryHealth | None:
+        """Tell how remembering is doing."""
+        return None if self._keeping is None else self._keeping.health()
+
+    def close(self) -> None:
+        """Close, after the last flush; blocking."""
+        self._questions.close()
+        if self._library is not None:
+            self._library.close()
