@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuherd.history.batch import SeriesKey
+from gpuherd.history.batch import Floats, SeriesKey
 from gpuherd.history.embedded.grid import Grid
 from gpuherd.history.embedded.kinds import Kind
 from gpuherd.history.embedded.rows import Rows, joined
@@ -21,6 +21,8 @@ __all__ = ["add_rollups", "ask_keys", "ask_rows", "overlapping"]
 
 _DIGITS = 4
 """Decimals of numbers that are kept in single precision."""
+_FEW_ROWS = 100_000
+"""Up to so many rollups are added up here, which is quicker than DuckDB's getting ready for it."""
 
 
 def ask_keys(tables: Tables, kind: Kind, part: Part, start: int, end: int) -> list[SeriesKey]:
@@ -86,17 +88,22 @@ def add_rollups(
         return ()
     source, condition, parameters, arrays = _whose(kind, keys)
     part = Part(shape.name, start / 1000, (end - 1) / 1000)
-    sums = ["sum(samples) AS samples"]
+    is_short = len(keys) * (end - start) <= _FEW_ROWS * (60_000 if shape is kind.minute else 900_000)
+    sums = ["samples" if is_short else "sum(samples) AS samples"]
     for place, metric in enumerate(grid.metrics):
         mean, low, high = (f"{metric}_{word}" for word in ("mean", "low", "high"))
-        sums += [
-            f"sum(samples) FILTER (WHERE {mean} IS NOT NULL) AS weight_{place}",
-            f"sum({mean}::DOUBLE * samples) AS total_{place}",
-            f"min({low})::DOUBLE AS low_{place}",
-            f"max({high})::DOUBLE AS high_{place}",
-        ]
+        sums += (
+            [f"{mean} AS mean_{place}", f"{low} AS low_{place}", f"{high} AS high_{place}"]
+            if is_short
+            else [
+                f"sum(samples) FILTER (WHERE {mean} IS NOT NULL) AS weight_{place}",
+                f"sum({mean}::DOUBLE * samples) AS total_{place}",
+                f"min({low})::DOUBLE AS low_{place}",
+                f"max({high})::DOUBLE AS high_{place}",
+            ]
+        )
     states = kind.states if with_states else ()
-    sums += [f"sum(state_{state}) AS state_{state}" for state in states]
+    sums += [f"state_{state}" if is_short else f"sum(state_{state}) AS state_{state}" for state in states]
     conditions = [_in_range(start, end), *(f"NOT ({_in_range(*stretch)})" for stretch in outside)]
     latest, is_crowded = "", overlapping(tables.segments(shape.name, part.start, part.end))
     if is_crowded:  # an hour was rolled up again: the last time counts
@@ -104,31 +111,42 @@ def add_rollups(
         keys_of = ", ".join((*kind.identity, "time"))
         latest = f" QUALIFY row_number() OVER (PARTITION BY {keys_of} ORDER BY serial DESC) = 1"
     inner = f"SELECT *, {source} AS subject FROM {{part}} {condition} AND {' AND '.join(conditions)}{latest}"
+    grouped = f"FROM ({inner})" + ("" if is_short else " GROUP BY ALL")
     answer = tables.query(
-        f"SELECT subject, (epoch_ms(time) - {grid.start}) // {grid.step} AS step, {', '.join(sums)} "
-        f"FROM ({inner}) GROUP BY ALL",
+        f"SELECT subject, (epoch_ms(time) - {grid.start}) // {grid.step} AS step, {', '.join(sums)} {grouped}",
         {"part": part},
         parameters,
         arrays=arrays,
         deadline_seconds=deadline_seconds,
     )
     found = {name: column.astype(np.float64) for name, column in answer.columns.items()}
-    metrics = {
-        metric: (
-            np.nan_to_num(found[f"weight_{place}"]),
-            np.nan_to_num(found[f"total_{place}"]),
-            found[f"low_{place}"],
-            found[f"high_{place}"],
-        )
-        for place, metric in enumerate(grid.metrics)
-    }
-    grid.add_rolled(
-        found["subject"].astype(np.int32),
-        grid.start + found["step"].astype(np.int64) * grid.step,
-        found["samples"].astype(np.int64),
-        metrics,
-        [found[f"state_{state}"] for state in states],
-    )
+    cells = found["subject"].astype(np.int64) * grid.steps + found["step"].astype(np.int64)
+    starts = None
+    if is_short:
+        order = np.argsort(cells, kind="stable")
+        cells = cells[order]
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        found = {name: column[order] for name, column in found.items()}
+        cells = cells[starts]
+    if not len(cells):
+        return answer.missing
+    samples = found["samples"]
+    metrics: dict[str, tuple[Floats, Floats, Floats, Floats]] = {}
+    for place, metric in enumerate(grid.metrics):
+        least, greatest = found[f"low_{place}"], found[f"high_{place}"]
+        if starts is None:
+            weight, total = np.nan_to_num(found[f"weight_{place}"]), np.nan_to_num(found[f"total_{place}"])
+        else:
+            means = found[f"mean_{place}"]
+            weight = np.add.reduceat(np.where(np.isnan(means), 0.0, samples), starts)
+            total = np.add.reduceat(np.nan_to_num(means * samples), starts)
+            least, greatest = np.fmin.reduceat(least, starts), np.fmax.reduceat(greatest, starts)
+        metrics[metric] = (weight, total, least, greatest)
+    seconds = [np.nan_to_num(found[f"state_{state}"]) for state in states]
+    if starts is not None:
+        samples = np.add.reduceat(samples, starts)
+        seconds = [np.add.reduceat(each, starts) for each in seconds]
+    grid.add_rolled(cells, samples.astype(np.int64), metrics, seconds)
     return answer.missing
 
 

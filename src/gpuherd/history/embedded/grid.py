@@ -88,14 +88,15 @@ class Grid:
 
     def add_rolled(
         self,
-        subject: NDArray[np.int32],
-        time: NDArray[np.int64],
+        cells: NDArray[np.int64],
         samples: NDArray[np.int64],
         metrics: dict[str, tuple[Floats, Floats, Floats, Floats]],
         states: Sequence[Floats],
     ) -> None:
-        """Add sums of shorter steps, each subject and step once: of each metric weight, sum, least and greatest."""
-        cells = subject.astype(np.int64) * self.steps + (time - self.start) // self.step
+        """Add sums of shorter steps: of each metric weight, sum, least and greatest.
+
+        ``cells``: subject × steps + step, each once.
+        """
         self.samples.reshape(-1)[cells] += samples
         for number, metric in enumerate(self.metrics):
             if metric in metrics:

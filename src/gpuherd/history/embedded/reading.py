@@ -50,6 +50,7 @@ class _Reading:
     now: int
     begun: float = field(default_factory=time.monotonic)
     missing: dict[MissingPart, None] = field(default_factory=dict)
+    fetched: tuple[int, int, Rows] | None = None
 
     def __post_init__(self) -> None:
         query, kind = self.query, self.shelf.kind
@@ -102,7 +103,10 @@ class _Reading:
     def _grid(self) -> tuple[int, Grid]:
         least = (self.end - self.start) / self.points
         base = self._base(least)
-        distance = self._distance() if base == 0 else 0.0
+        distance = 0.0
+        if base == 0:
+            self._fetch()
+            distance = self._distance()
         least = max(least, base, _NEARLY * distance)
         while True:
             step = self._step(least)
@@ -128,6 +132,12 @@ class _Reading:
         if self._step(least) >= MINUTE_MS or self.start < raw_from:
             return MINUTE_MS
         return 0
+
+    def _fetch(self) -> None:
+        """Get the samples of a range that is short, with what may be needed on both sides of it, in one question."""
+        if len(self.query.subjects) * (self.end - self.start) <= _DEVICE_HOURS * HOUR_MS:
+            start, end = self.start - LONGEST_MS - MINUTE_MS, self.end + MINUTE_MS
+            self.fetched = (start, end, self._raw(start, end, self.query.subjects, self.metrics))
 
     def _distance(self) -> float:
         """Tell how far samples usually are apart, in milliseconds; of several subjects, the largest."""
@@ -192,6 +202,9 @@ class _Reading:
             begin = until
 
     def _raw(self, start: int, end: int, keys: tuple[SeriesKey, ...], metrics: tuple[str, ...]) -> Rows:
+        if self.fetched is not None and self.fetched[0] <= start and end <= self.fetched[1]:
+            rows = self.fetched[2]
+            return rows.where((rows.time >= start) & (rows.time < end) & (rows.subject < len(keys)))
         shelf = self.shelf
         part = Part(shelf.kind.raw.name, start / 1000, (end - 1) / 1000)
         pieces: list[Rows] = []

@@ -15,6 +15,8 @@ from gpuherd.history.embedded.kinds import Kind, rounded
 __all__ = ["Rows", "Subjects", "joined", "no_rows", "packed"]
 
 Numbers = NDArray[Any]
+_FEW = 16
+"""Up to so many subjects are looked up one by one."""
 
 
 class Subjects:
@@ -23,6 +25,16 @@ class Subjects:
     def __init__(self) -> None:
         self.keys: list[SeriesKey] = []
         self._numbers: dict[tuple[str, str], int] = {}
+        self._known: dict[SeriesKey, int] = {}
+
+    def numbers(self, keys: Sequence[SeriesKey]) -> NDArray[np.int32]:
+        """Give the numbers of subjects."""
+        known = self._known
+        try:
+            return np.array([known[key] for key in keys], np.int32)
+        except KeyError:
+            known.update((key, self.number(key)) for key in keys)
+            return np.array([known[key] for key in keys], np.int32)
 
     def number(self, key: SeriesKey) -> int:
         """Give a subject's number; a new type of a known device replaces the old one."""
@@ -68,15 +80,22 @@ class Rows:
 
     def of(self, subjects: Sequence[int], start: int, end: int) -> Rows:
         """Give those of some subjects from a time on and before another; subjects become positions in the list."""
+        if len(subjects) > _FEW:
+            places = np.full(max(int(self.subject.max(initial=0)), *subjects) + 2, -1, np.int32)
+            places[np.asarray(subjects)] = np.arange(len(subjects))
+            places[-1] = -1  # where those that were never seen, numbered -1, have ended up
+            position = places[self.subject]
+            chosen = (position >= 0) & (self.time >= start) & (self.time < end)
+            found = self.where(chosen)
+            return joined([Rows(position[chosen], found.time, found.state, found.values)])
         pieces: list[Rows] = []
-        for position, number in enumerate(subjects):
+        for place, number in enumerate(subjects):
             first, last = np.searchsorted(self.subject, [number, number + 1])
             first, last = first + np.searchsorted(self.time[first:last], [start, end])
             if first < last:
                 piece = self.where(slice(first, last))
-                pieces.append(
-                    Rows(np.full(last - first, position, np.int32), piece.time, piece.state, piece.values)
-                )
+                own = np.full(last - first, place, np.int32)
+                pieces.append(Rows(own, piece.time, piece.state, piece.values))
         return joined(pieces)
 
 
@@ -87,25 +106,26 @@ def no_rows() -> Rows:
 
 def packed(kind: Kind, samples: Iterable[Samples], subjects: Subjects) -> Rows:
     """Make rows of samples, rounded to what is kept."""
-    pieces: list[Rows] = []
-    for each in samples:
-        numbers = np.fromiter((subjects.number(key) for key in each.keys), np.int32, len(each.keys))
-        known = {metric: each.values[:, place] for place, metric in enumerate(kind.metrics)}
-        pieces.append(
-            Rows(
-                subject=numbers[each.subject],
-                time=np.rint(each.time * 1000).astype(np.int64),
-                state=each.state,
-                values=known,
-            )
-        )
-    if not pieces:
+    given = list(samples)
+    if not given:
         return no_rows()
-    rows = joined(pieces)
+    matrix = np.concatenate([each.values for each in given])
+    rows = joined(
+        [
+            Rows(
+                subject=np.concatenate([subjects.numbers(each.keys)[each.subject] for each in given]),
+                time=np.rint(np.concatenate([each.time for each in given]) * 1000).astype(np.int64),
+                state=np.concatenate([each.state for each in given]),
+                values={"row": np.arange(len(matrix))},
+            )
+        ]
+    )
+    order = rows.values["row"]
     values: dict[str, Numbers] = {}
-    for metric, column in rows.values.items():
+    for place, metric in enumerate(kind.metrics):
+        column = matrix[:, place]
         if not np.isnan(column).all():
-            kept = rounded(column, kind.parts_of(metric))
+            kept = rounded(column[order], kind.parts_of(metric))
             values[metric] = kept.astype(np.float32) if kind.type_of(metric) == "FLOAT" else kept
     return Rows(rows.subject, rows.time, rows.state, values)
 

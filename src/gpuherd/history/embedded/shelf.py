@@ -13,7 +13,7 @@ from gpuherd.history.embedded.asking import add_rollups, ask_keys, ask_rows, ove
 from gpuherd.history.embedded.grid import LONGEST_MS, Grid
 from gpuherd.history.embedded.kinds import Kind, rounded
 from gpuherd.history.embedded.memory import Memory
-from gpuherd.history.embedded.rows import Rows
+from gpuherd.history.embedded.rows import Rows, joined, no_rows
 from gpuherd.history.tables.compaction import merge
 from gpuherd.history.tables.segments import Segment, Shape
 from gpuherd.history.tables.tables import Part, Tables
@@ -41,7 +41,14 @@ class Shelf:
         self.tables = tables
         self.dirty = self._find_dirty()
         """Hours, epoch milliseconds, whose rollups lack samples that are in files, and the first such file's serial."""
+        self.fence = 0
+        """First of the journal's files that came after all segments found at the start."""
         self._fences: dict[str, int] = {}
+        """The same of each segment made since."""
+        self._fresh: Rows = no_rows()
+        """What was sealed lately, to be rolled up without being read again: all of some files from a time on."""
+        self._fresh_files: set[str] = set()
+        self._fresh_from = 0
 
     # -- what is known of the past, kept with the list of files
 
@@ -99,6 +106,8 @@ class Shelf:
 
     def sealed(self, rows: Rows, segments: Sequence[Segment]) -> None:
         """Note the hours whose rollups must follow."""
+        self._fresh = joined([self._fresh, rows])
+        self._fresh_files |= {segment.file for segment in segments}
         serial = min((segment.serial for segment in segments), default=0)
         self.dirty = {
             **{int(hour) * HOUR_MS: serial for hour in np.unique(rows.time // HOUR_MS)},
@@ -120,26 +129,33 @@ class Shelf:
         """List hours that are over and to be rolled up, oldest first."""
         return sorted(hour for hour in self.dirty if hour + HOUR_MS <= before)
 
-    def roll(
-        self, hour: int, settled: int, keep: tuple[int, int], fresh: tuple[Rows, Memory] | None = None
-    ) -> bool:
+    def tidy(self, until: int, most_bytes: int) -> None:
+        """Let go of what was sealed and is rolled up; hours before ``until`` are."""
+        self._fresh_from = max(self._fresh_from, until - LONGEST_MS)
+        self._fresh = self._fresh.where(self._fresh.time >= self._fresh_from)
+        if self._fresh.size_bytes > most_bytes:
+            self._fresh, self._fresh_files = no_rows(), set()
+
+    def _is_fresh(self, hour: int) -> bool:
+        start, end = hour - LONGEST_MS, hour + HOUR_MS
+        segments = self.tables.segments(self.kind.raw.name, start / 1000, end / 1000)
+        return self._fresh_from <= start and all(segment.file in self._fresh_files for segment in segments)
+
+    def roll(self, hour: int, settled: int, keep: tuple[int, int], memory: Memory) -> bool:
         """Roll up one hour again from all that is known of it; false if that has to wait.
 
-        ``keep``: from when on minutes and quarters are kept, epoch milliseconds. ``fresh``: the rows that were just
-        sealed, if there are no others in this hour nor shortly before it.
+        ``keep``: from when on minutes and quarters are kept, epoch milliseconds.
         """
         day = hour // DAY_MS * DAY_MS
         is_whole = self.is_whole(hour)
         late = () if is_whole else self._unrolled_in(day)
-        if not is_whole and any(self._fences.get(s.file, settled + 1) > settled for s in late):
-            return (
-                False  # the journal may give these samples again, and without the others they cannot be told
-            )
+        if any(self._fences.get(segment.file, self.fence) > settled for segment in late):
+            return False  # the journal may give these samples again, and then nobody could tell
         minutes: list[Segment | None] = []
         quarters: list[Segment | None] = []
         hours = [hour] if is_whole else [each for each in self.due_hours(day + DAY_MS) if each >= day]
         for each in hours:
-            for keys, grid, coarse in self._grids(each, late if not is_whole else None, fresh):
+            for keys, grid, coarse in self._grids(each, late if not is_whole else None, memory):
                 if each >= keep[0]:
                     minutes.append(self._write_rollup(self.kind.minute, keys, grid, day))
                 if each >= keep[1]:
@@ -161,25 +177,24 @@ class Shelf:
         return tuple(s for s in found if s.partition * 1000 == day and self._is_unrolled(s))
 
     def _grids(
-        self, hour: int, late: tuple[Segment, ...] | None, fresh: tuple[Rows, Memory] | None
+        self, hour: int, late: tuple[Segment, ...] | None, memory: Memory
     ) -> Iterator[tuple[list[SeriesKey], Grid, Grid]]:
         """Give the minutes and quarters of an hour, so many subjects at once."""
         start, end = hour - LONGEST_MS, hour + HOUR_MS
         name = self.kind.raw.name
         part = Part(name, start / 1000, (end - 1) / 1000) if late is None else Part(name, segments=late)
-        numbers = _subjects_of(fresh[0], start, end) if fresh else ()
-        keys = (
-            [fresh[1].subjects.keys[number] for number in numbers]
-            if fresh
-            else ask_keys(self.tables, self.kind, part, start if late is None else hour, end)
-        )
+        numbers: list[int] = []
+        if late is None and self._is_fresh(hour):
+            numbers = _subjects_of(self._fresh, start, end)
+            keys = [memory.subjects.keys[number] for number in numbers]
+        else:
+            keys = ask_keys(self.tables, self.kind, part, start if late is None else hour, end)
         for first in range(0, len(keys), SUBJECTS_AT_ONCE):
             own = keys[first : first + SUBJECTS_AT_ONCE]
-            if fresh:
-                rows = fresh[0].of(numbers[first : first + SUBJECTS_AT_ONCE], start, end)
+            if numbers:
+                rows = self._fresh.of(numbers[first : first + SUBJECTS_AT_ONCE], start, end)
             else:
-                metrics = self.kind.metrics
-                rows, _ = ask_rows(self.tables, self.kind, part, own, metrics, start, end)
+                rows, _ = ask_rows(self.tables, self.kind, part, own, self.kind.metrics, start, end)
             metrics = tuple(metric for metric in self.kind.metrics if metric in rows.values)
             grid = Grid(len(own), hour, MINUTE_MS, HOUR_MS // MINUTE_MS, metrics, len(self.kind.states))
             grid.add_rows(rows)
@@ -276,9 +291,23 @@ class Shelf:
                     groups.setdefault(block, []).append(segment)
                 for block, group in groups.items():
                     if len(group) > 1 and (is_over or (block + 1) * least_ms + HOUR_MS <= now):
-                        merge(self.tables, group)
+                        self._merge_group(tuple(group))
                         return True
         return False
+
+    def _merge_group(self, segments: tuple[Segment, ...]) -> None:
+        if overlapping(segments):
+            merge(self.tables, segments)
+            return
+        shape = self.tables.shapes[segments[0].table]
+        made = self.tables.write_query(
+            shape.name,
+            "SELECT * FROM {part}",
+            {"part": Part(shape.name, segments=segments)},
+            partition=segments[0].partition,
+            level=max(segment.level for segment in segments) + 1,
+        )
+        self.tables.commit(add=[made], remove=segments)
 
     def _by_partition(self, shape: Shape) -> list[tuple[int, tuple[Segment, ...]]]:
         found: dict[int, list[Segment]] = {}

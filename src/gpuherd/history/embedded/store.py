@@ -76,15 +76,18 @@ class EmbeddedStore:
 
     def _tend(self, now: float, open_file: int) -> None:
         begun = time.monotonic()
+        for shelf in self.shelves.values():
+            shelf.fence = shelf.fence or open_file
         moment = int(now * 1000)
         until = (moment - GRACE_MS) // HOUR_MS * HOUR_MS
-        fresh: dict[str, Rows] = {}
         if self.size_in_memory > self._settings.memory_bytes:
             self._seal(moment, moment + AHEAD_MS, open_file)
         elif until > self._sealed_until or moment - self._sealed_at > LATE_MS:
-            fresh = self._seal(moment, until, open_file)
-        for shelf in self.shelves.values():
-            self._roll(shelf, moment, until, fresh, begun)
+            self._seal(moment, until, open_file)
+        for name, shelf in self.shelves.items():
+            self._roll(shelf, self.memories[name], moment, until, begun)
+            if not shelf.due_hours(until):
+                shelf.tidy(until, self._settings.memory_bytes // 2)
         for shelf in self.shelves.values():
             while time.monotonic() - begun < BUDGET_SECONDS and shelf.merge_some(moment):
                 pass
@@ -95,7 +98,7 @@ class EmbeddedStore:
         """Bytes of samples that are in no file yet."""
         return sum(memory.size_bytes for memory in self.memories.values())
 
-    def _seal(self, moment: int, until: int, open_file: int) -> dict[str, Rows]:
+    def _seal(self, moment: int, until: int, open_file: int) -> None:
         """Bring samples before a time into files, and with them say how far the journal is settled."""
         last_file = self._last_file
         rest: dict[str, list[Block]] = {}
@@ -121,15 +124,14 @@ class EmbeddedStore:
             self.shelves[name].sealed(due[name], made[name])
             memory.end_sealing(rest[name])
         self._sealed_until, self._sealed_at = max(until, self._sealed_until), moment
-        return due
 
-    def _roll(self, shelf: Shelf, moment: int, until: int, fresh: dict[str, Rows], begun: float) -> None:
+    def _roll(self, shelf: Shelf, memory: Memory, moment: int, until: int, begun: float) -> None:
         keep = (self._kept_from("minute", moment), self._kept_from("quarter", moment))
         for hour in shelf.due_hours(until):
             if time.monotonic() - begun > BUDGET_SECONDS:
                 return
             if hour in shelf.dirty:  # else it went with another of its day
-                shelf.roll(hour, self.settled, keep)
+                shelf.roll(hour, self.settled, keep, memory)
 
     def _kept_from(self, table: str, moment: int) -> int:
         days = {
