@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -12,10 +13,10 @@ import pytest
 from gpuherd.history.tables.parts import Part
 from gpuherd.history.tables.tables import Tables
 from support.soak import SOAK
-from support.table_writer import KEPT_NUMBERS, ROWS, ROWS_PER_NUMBER, SUMS, TableWriter
+from support.table_writer import KEPT_NUMBERS, ROWS, ROWS_PER_NUMBER, SUMS, TableWriter, append
 
 
-def verify(folder: Path, committed: int) -> None:
+def verify(folder: Path, committed: int, *, kept: int = KEPT_NUMBERS) -> None:
     tables = Tables(folder, [ROWS, SUMS], threads=1)
     try:
         settled = tables.catalogue.settled("test")
@@ -28,7 +29,7 @@ def verify(folder: Path, committed: int) -> None:
         for found, per_number in ((values, ROWS_PER_NUMBER), (numbers, 1)):
             if settled:
                 assert found[-1] == settled * per_number - 1
-                assert found[0] <= max(settled - KEPT_NUMBERS, 0) * per_number
+                assert found[0] <= max(settled - kept, 0) * per_number
                 assert (np.diff(found) == 1).all()
             else:
                 assert len(found) == 0
@@ -55,3 +56,26 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
             verify(tmp_path, committed)
     verify(tmp_path, committed)
     assert committed > 40
+
+
+@pytest.mark.soak
+def test_killed_before_every_step(tmp_path: Path) -> None:
+    """Systematically: a step is a file opened, renamed or deleted on the way of an append, a merge and a deletion."""
+    template = tmp_path / "template"
+    writer = TableWriter(template, to_step=10_000)
+    assert writer.wait_for_end()
+    writer.kill()
+    tables = Tables(template, [ROWS, SUMS], threads=1)
+    for number in range(1, 4):
+        append(tables, number)
+    tables.close()
+    stride = 4 if SOAK == 1 else 1
+    for step in range(0, 1000, stride):
+        folder = tmp_path / f"step-{step}"
+        shutil.copytree(template, folder)
+        writer = TableWriter(folder, to_step=step)
+        is_over = writer.wait_for_end()
+        verify(folder, writer.kill(), kept=3)
+        if is_over:
+            break
+    assert 40 < step < 999
