@@ -108,6 +108,8 @@ class UseTable:
     begins_at: float | None
     """Start of the oldest slot that is kept."""
     missing: tuple[MissingPart, ...] = ()
+    omitted_rows: int = 0
+    """Rows beyond the ten thousand largest; the totals count them."""
 
 
 @dataclass(frozen=True, slots=True)

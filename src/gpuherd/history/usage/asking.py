@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -29,8 +30,10 @@ from gpuherd.history.usage.answers import (
 )
 from gpuherd.history.usage.averages import DAY, REACH, TWO_HOURS, WEEK, moving_mean, weights
 from gpuherd.history.usage.book import OpenUse, UsageBook
+from gpuherd.history.usage.counting import JOULES, added
 from gpuherd.history.usage.rows import COMMANDS, KEY_COLUMNS
 from gpuherd.history.usage.slots import HOUR_SECONDS, SLOT_SECONDS, ceiled, floored
+from gpuherd.history.usage.table_rows import table_rows
 from gpuherd.history.usage.view import KeysOf, Span, UseView, objects
 from gpuherd.model.history import UsageKey
 
@@ -90,31 +93,19 @@ class UsageReader:
         deadline: float = DEADLINE_SECONDS,
     ) -> UseTable:
         """Add up use by a key. ``keys_of``: what users count as; with several keys in each of them, in totals once."""
-        stays = (
-            f'SELECT session, node_id, uuid, type, "user", job, {_SUMS} FROM rows '
-            'GROUP BY session, node_id, uuid, type, "user", job'
-        )
-        ways = (
-            f'SELECT node_id, uuid, type, "user", job, count(*) AS sessions, {_SUMS} FROM stays GROUP BY ALL'
-        )
-        counts = (
-            'count(DISTINCT coalesce("user", chr(0))) AS users, '
-            "count(DISTINCT node_id || chr(0) || uuid) AS devices, "
-            f"sum(sessions)::BIGINT AS sessions, {_SUMS}"
-        )
         key = _KEY_SQL[by]
-        keyed = f"SELECT *, {key} AS key FROM ways"
-        if keys_of is not None:
-            keyed = 'SELECT ways.*, keys.key AS key FROM ways JOIN keys ON ways."user" IS NOT DISTINCT FROM keys."user"'
-        sql = (
-            f"WITH rows AS ({{view}}), stays AS ({stays}), ways AS MATERIALIZED ({ways}), keyed AS ({keyed}) "
-            f"SELECT false AS is_total, key, grouping(type) AS all_types, type, {counts} FROM keyed "
-            "GROUP BY GROUPING SETS ((key, type), (key)) UNION ALL "
-            f"SELECT true, NULL, grouping(type), type, {counts} FROM ways GROUP BY GROUPING SETS ((type), ())"
+        sums = f"SELECT {key} AS key, hash({key}) AS code, type, {_SUMS} FROM ({{view}}) GROUP BY ALL"
+        # Names are long and many; that two of a report have the same hash of 64 bits does not happen.
+        stays = (
+            f'SELECT DISTINCT hash(session) AS stay, hash("user") AS "user", hash(node_id, uuid) AS device, '
+            f"hash({key}) AS code FROM ({{view}})"
         )
-        found, span = self._view.ask(sql, start, end, where, keys_of=keys_of, deadline=deadline)
-        rows, totals = _use_rows(found.columns, by)
-        return UseTable(span.start, span.end, rows, totals, span.begins_at, found.missing)
+        (summed, found), span = self._view.ask(
+            [sums, stays], start, end, where, by_days=True, deadline=deadline
+        )
+        rows, totals, omitted = table_rows(summed.columns, found.columns, keys_of)
+        named = tuple(dataclasses.replace(row, key=_read_key(row.key, by)) for row in rows)
+        return UseTable(span.start, span.end, named, totals, span.begins_at, summed.missing, omitted)
 
     def over_time(
         self,
@@ -129,45 +120,35 @@ class UsageReader:
         bounds = np.asarray(edges, np.float64)
         if len(bounds) < 2 or not (np.diff(bounds) > 0).all():
             raise ValueError("steps need bounds that grow")
-        key, source = _KEY_SQL[by], "rows"
-        if keys_of is not None:
-            key, source = "keys.key", 'rows JOIN keys ON rows."user" IS NOT DISTINCT FROM keys."user"'
         sql = (
-            "WITH rows AS MATERIALIZED (SELECT * FROM ({view}) JOIN pieces USING (slot, slot_seconds)) "
-            f"SELECT false AS is_total, {key} AS key, step, {_PARTS} FROM {source} GROUP BY 2, 3 UNION ALL "
-            f"SELECT true, NULL, step, {_PARTS} FROM rows GROUP BY step"
+            f"SELECT {_KEY_SQL[by]} AS key, step, {_PARTS} FROM ({{view}}) JOIN pieces USING (slot, slot_seconds) "
+            "GROUP BY 1, 2"
         )
-        found, span = self._view.ask(
-            sql,
+        (found,), span = self._view.ask(
+            [sql],
             float(bounds[0]),
             float(bounds[-1]),
             where,
-            keys_of=keys_of,
             arrays={"pieces": _step_pieces(bounds)},
             deadline=deadline,
         )
-        columns = found.columns
-        measures = np.column_stack([columns[name].astype(np.float64) for name in USE_MEASURES])
-        step = columns["step"].astype(np.int64)
-        is_total = columns["is_total"].astype(np.bool_)
-        totals = np.zeros((len(bounds) - 1, len(USE_MEASURES)))
-        totals[:, -1] = np.nan
-        totals[step[is_total]] = measures[is_total]
-        keys: dict[Any, int] = {}
-        place = np.array([keys.setdefault(each, len(keys)) for each in columns["key"][~is_total]], np.int64)
-        told = np.zeros((len(keys), *totals.shape))
-        told[:, :, -1] = np.nan
-        told[place, step[~is_total]] = measures[~is_total]
-        order = np.argsort(-told[:, :, 1].sum(axis=1), kind="stable")
-        names = [_read_key(each, by) for each in keys]
-        return UseSteps(
-            bounds,
-            tuple(names[each] for each in order.tolist()),
-            told[order],
-            totals,
-            span.begins_at,
-            found.missing,
-        )
+        measures = np.column_stack([found.columns[name].astype(np.float64) for name in USE_MEASURES])
+        step = found.columns["step"].astype(np.int64)
+        totals = _nothing(len(bounds) - 1)
+        by_key: dict[Any, Floats] = {}
+        of_user = keys_of or (lambda user: (user,))
+        listed = found.columns["key"]
+        for own in dict.fromkeys(listed.tolist()):
+            rows = np.flatnonzero(listed == own)
+            its = _nothing(len(bounds) - 1)
+            its[step[rows]] = measures[rows]
+            totals = added(totals, its)
+            for key in dict.fromkeys(of_user(own)):
+                by_key[key] = added(by_key[key], its) if key in by_key else its
+        keys = sorted(by_key, key=lambda key: -by_key[key][:, 1].sum())
+        told = np.stack([by_key[key] for key in keys]) if keys else np.empty((0, *totals.shape))
+        names = tuple(_read_key(key, by) for key in keys)
+        return UseSteps(bounds, names, told, totals, span.begins_at, found.missing)
 
     def stays(
         self,
@@ -187,7 +168,9 @@ class UsageReader:
             f"SELECT {keys}, min(first) AS first, max(last) AS last, {_SUMS} FROM ({{view}}){chosen} GROUP BY {keys} "
             f"ORDER BY last DESC, session LIMIT {min(limit, MAX_STAYS) + 1:d}"
         )
-        found, span = self._view.ask(sql, start, end, where, arrays=arrays, deadline=deadline)
+        (found,), span = self._view.ask(
+            [sql], start, end, where, arrays=arrays, by_days=True, deadline=deadline
+        )
         columns = {name: column.tolist() for name, column in found.columns.items()}
         measures = np.column_stack([found.columns[name].astype(np.float64) for name in USE_MEASURES])
         count = min(limit, len(columns["session"]))
@@ -217,7 +200,9 @@ class UsageReader:
             "max(last) AS last, sum(gpu_seconds) AS gpu_seconds FROM ({view}) "
             "GROUP BY ALL ORDER BY session, slot"
         )
-        found, _ = self._view.ask(sql, start, end, UseFilter(devices=frozenset(devices)), deadline=deadline)
+        (found,), _ = self._view.ask(
+            [sql], start, end, UseFilter(devices=frozenset(devices)), deadline=deadline
+        )
         columns = [found.columns[name].tolist() for name in found.columns]
         spans: list[UserSpan] = []
         before: tuple[str, float] | None = None
@@ -244,7 +229,7 @@ class UsageReader:
             'SELECT node_id, uuid, "user", slot, slot_seconds, min(first) AS first, max(last) AS last, '
             "sum(held_seconds) AS held FROM ({view}) GROUP BY ALL"
         )
-        found, _ = self._view.ask(sql, start, end, UseFilter(devices=devices), deadline=deadline)
+        (found,), _ = self._view.ask([sql], start, end, UseFilter(devices=devices), deadline=deadline)
         by_device: dict[Device, list[tuple[Any, ...]]] = {}
         for node_id, uuid, *rest in zip(
             *(found.columns[name].tolist() for name in found.columns), strict=True
@@ -287,7 +272,9 @@ class UsageReader:
             tables[name] = weights(slots["slot"], slot_end, now, seconds) / lengths / max(known, 1e-12)
         sums = ", ".join(f"sum(gpu_seconds * {name}) AS {name}" for name in constants)
         sql = f'SELECT "user", {sums} FROM ({{view}}) JOIN weights USING (slot, slot_seconds) GROUP BY "user"'
-        found, _ = self._view.ask(sql, start, now, UseFilter(), arrays={"weights": tables}, deadline=deadline)
+        (found,), _ = self._view.ask(
+            [sql], start, now, UseFilter(), arrays={"weights": tables}, deadline=deadline
+        )
         of_user = keys_of or (lambda user: (user,))
         sums_by: dict[str | None, Floats] = {}
         total = np.zeros(5)
@@ -351,35 +338,10 @@ def _step_pieces(bounds: Floats) -> Columns:
     }
 
 
-def _use_rows(columns: Columns, by: UsageKey) -> tuple[tuple[UseRow, ...], UseRow]:
-    measures = np.column_stack([columns[name].astype(np.float64) for name in USE_MEASURES])
-    whole: dict[tuple[bool, Any], tuple[UseSums, int, int, int]] = {}
-    types: dict[tuple[bool, Any], dict[str, UseSums]] = {}
-    for row, (is_total, key, all_types, type_, users, devices, sessions) in enumerate(
-        zip(
-            *(
-                columns[name].tolist()
-                for name in ("is_total", "key", "all_types", "type", "users", "devices")
-            ),
-            np.nan_to_num(columns["sessions"].astype(np.float64)).tolist(),
-            strict=True,
-        )
-    ):
-        sums = UseSums.of(np.nan_to_num(measures[row]) if not devices else measures[row])
-        if all_types:
-            whole[bool(is_total), key] = (sums, int(users), int(devices), int(sessions))
-        else:
-            types.setdefault((bool(is_total), key), {})[type_] = sums
-    rows = [
-        UseRow(_read_key(key, by), found[0], types.get((False, key), {}), *found[1:])
-        for (is_total, key), found in whole.items()
-        if not is_total
-    ]
-    rows.sort(key=lambda row: (-row.sums.gpu_seconds, str(row.key)))
-    found = whole.get((True, None))
-    if found is None or not found[2]:
-        return tuple(rows), UseRow(None, UseSums(), {}, 0, 0, 0)
-    return tuple(rows), UseRow(None, found[0], types.get((True, None), {}), *found[1:])
+def _nothing(steps: int) -> Floats:
+    nothing = np.zeros((steps, len(USE_MEASURES)))
+    nothing[:, JOULES] = np.nan
+    return nothing
 
 
 def _read_key(key: Any, by: UsageKey) -> Key:

@@ -23,6 +23,8 @@ from gpuherd.history.usage.register import Register
 from gpuherd.history.usage.rows import (
     COMMANDS,
     DAY_SECONDS,
+    DAYS,
+    SHAPES,
     STANDING,
     USAGE,
     coded,
@@ -49,6 +51,8 @@ class OpenUse:
     rows: Rows
     commands: dict[SessionKey, tuple[str, float]]
     segments: tuple[Segment, ...]
+    days: tuple[Segment, ...]
+    """Those that hold the same by days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,7 @@ class UsageBook:
             waiting_batches=waiting,
             last_error=None if error is None else error[0],
             last_error_at=None if error is None else error[1],
-            size_bytes=self.tables.catalogue.size_bytes([USAGE.name, COMMANDS.name, STANDING.name]),
+            size_bytes=self.tables.catalogue.size_bytes(shape.name for shape in SHAPES),
             oldest=self.tables.catalogue.oldest([USAGE.name]),
             unreadable=self.tables.missing(USAGE.name),
         )
@@ -220,7 +224,13 @@ class UsageBook:
             commands: dict[SessionKey, tuple[str, float]] = {}
             for page in self._pages.values():
                 commands.update(page.commands)
-            return OpenUse(rows, commands, self.tables.segments(USAGE.name))
+            with self.tables.catalogue.hold() as listed:
+                return OpenUse(rows, commands, listed.segments(USAGE.name), listed.segments(DAYS.name))
+
+    def is_current(self, use: OpenUse) -> bool:
+        """Tell whether the files are still those."""
+        with self.tables.catalogue.hold() as listed:
+            return (use.segments, use.days) == (listed.segments(USAGE.name), listed.segments(DAYS.name))
 
     def current(self) -> tuple[list[CurrentStay], dict[str, float]]:
         """Give who was on a device at the last sample of its node, and when each node's was."""

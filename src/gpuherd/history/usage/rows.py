@@ -16,6 +16,7 @@ from gpuherd.history.usage.slots import SLOT_SECONDS
 
 __all__ = [
     "COMMANDS",
+    "DAYS",
     "DAY_SECONDS",
     "KEY_COLUMNS",
     "SHAPES",
@@ -45,6 +46,8 @@ USAGE = Shape(
     time="slot",
 )
 """A row is one stay within one slot; the same may be in several rows, which add up."""
+DAYS = Shape("usage_days", USAGE.columns, order_by=("node_id", "uuid", "session"), time="slot")
+"""The same by days, in UTC: of each day, what those of its files hold that are merged."""
 COMMANDS = Shape(
     "commands",
     {"session": "VARCHAR", "user": "VARCHAR", "command": "VARCHAR", "seen_at": "DOUBLE"},
@@ -64,7 +67,7 @@ STANDING = Shape(
     time="seen",
 )
 """Where counting goes on after a restart: rows of nodes, with notes; of open stays, with a uuid; of the erased."""
-SHAPES = (USAGE, COMMANDS, STANDING)
+SHAPES = (USAGE, DAYS, COMMANDS, STANDING)
 
 
 def coded(values: Sequence[str | None]) -> Coded:

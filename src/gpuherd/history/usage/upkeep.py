@@ -17,16 +17,20 @@ from gpuherd.history.tables.compaction import crowded, merge
 from gpuherd.history.tables.retention import forget
 from gpuherd.history.tables.segments import Segment
 from gpuherd.history.tables.tables import Part, Tables
-from gpuherd.history.usage.rows import COMMANDS, DAY_SECONDS, KEY_COLUMNS, USAGE
+from gpuherd.history.usage.rows import COMMANDS, DAY_SECONDS, DAYS, KEY_COLUMNS, USAGE
 from gpuherd.history.usage.slots import HOUR_SECONDS
 
 __all__ = ["HOURS_AFTER_SECONDS", "HOURS_LEVEL", "NAMELESS_LEVEL", "Upkeep"]
 
 HOURS_AFTER_SECONDS = 8 * 86_400.0
 """A day that is over for this long is kept in hours."""
+MERGED_AFTER_SECONDS = 7_200.0
+"""A day that is over for this long is put into one file, and added up."""
+MERGED_LEVEL = 100
 HOURS_LEVEL = 1_000
 NAMELESS_LEVEL = 1_000_000
-"""Levels of segments: their rows are hours; their rows are hours and have pseudonyms."""
+"""Levels of segments. From the first on their rows are added up by days in a file beside; from the second on they are
+hours, and at the last they have pseudonyms."""
 CROWD = 8
 FORGET_SECONDS = 600.0
 
@@ -52,23 +56,26 @@ class Upkeep:
         """Do the one thing that is most due; a few hundred milliseconds for a day of a thousand GPUs."""
         if not 0 <= now - self._forgot_at < FORGET_SECONDS:
             self._forgot_at = now
-            kept_days = {
-                USAGE.name: self._settings.usage_days,
-                COMMANDS.name: self._settings.command_line_days,
-            }
+            kept_days = dict.fromkeys((USAGE.name, DAYS.name), self._settings.usage_days)
+            kept_days[COMMANDS.name] = self._settings.command_line_days
             forget(self._tables, {table: DAY_SECONDS * kept for table, kept in kept_days.items()}, now)
         days: dict[tuple[int, bool], list[Segment]] = {}
         for segment in self._tables.segments(USAGE.name):
             days.setdefault((segment.partition, segment.level >= NAMELESS_LEVEL), []).append(segment)
+        added_up = {(s.partition, s.level >= NAMELESS_LEVEL) for s in self._tables.segments(DAYS.name)}
         nameless_before = now - DAY_SECONDS * self._settings.pseudonymise_after_days
         for (day, is_nameless), segments in sorted(days.items()):
             age = now - (day + DAY_SECONDS)
             level = max(segment.level for segment in segments)
             if not is_nameless and day + DAY_SECONDS <= nameless_before:
                 return self._replace(segments, HOUR_SECONDS, NAMELESS_LEVEL)
-            if min(segment.level for segment in segments) < HOURS_LEVEL and age >= HOURS_AFTER_SECONDS:
+            least = min(segment.level for segment in segments)
+            if least < HOURS_LEVEL and age >= HOURS_AFTER_SECONDS:
                 return self._replace(segments, HOUR_SECONDS, HOURS_LEVEL)
-            if len(segments) >= CROWD:
+            if least < MERGED_LEVEL and age >= MERGED_AFTER_SECONDS:
+                return self._replace(segments, None, MERGED_LEVEL)
+            is_added_up = level < MERGED_LEVEL or (day, is_nameless) in added_up
+            if len(segments) >= CROWD or not is_added_up:
                 return self._replace(segments, None, level)
         for crowd in crowded(self._tables, COMMANDS.name, least=CROWD)[:1]:
             merge(self._tables, crowd)
@@ -78,8 +85,9 @@ class Upkeep:
         """Make the use of these an unknown user's, also where they have pseudonyms, and forget their command lines."""
         nameless = {self.pseudonym(user) for user in users}
         names = np.array(sorted({*users, *nameless}), object)
-        for segment in self._tables.segments(USAGE.name):
-            part = {"rows": Part(USAGE.name, segments=(segment,))}
+        ids: dict[str, str] = {}
+        for segment in (*self._tables.segments(USAGE.name), *self._tables.segments(DAYS.name)):
+            part = {"rows": Part(segment.table, segments=(segment,))}
             erased = {"erased": {"name": names}}
             found = self._tables.query(
                 'SELECT DISTINCT session FROM {rows} WHERE "user" IN (SELECT name FROM erased)',
@@ -88,16 +96,16 @@ class Upkeep:
             ).columns["session"]
             if not len(found):
                 continue
-            others = np.array([_hidden(secrets.token_hex()) for _ in found], object)
+            others = [ids.setdefault(each, _hidden(secrets.token_hex())) for each in found.tolist()]
             replaced = self._tables.write_query(
-                USAGE.name,
+                segment.table,
                 "SELECT * REPLACE (coalesce(other, session) AS session, "
                 'if(other IS NULL, "user", NULL) AS "user", if(other IS NULL, container, NULL) AS container, '
                 "if(other IS NULL, job, NULL) AS job) FROM {rows} LEFT JOIN erased USING (session)",
                 part,
                 partition=segment.partition,
                 level=segment.level,
-                arrays={"erased": {"session": found.astype(object), "other": others}},
+                arrays={"erased": {"session": found.astype(object), "other": np.array(others, object)}},
             )
             self._tables.commit(add=[replaced], remove=[segment])
         for segment in self._tables.segments(COMMANDS.name):
@@ -118,19 +126,37 @@ class Upkeep:
         """Make one segment of several: rows of the same stay and slot added up, perhaps in longer slots."""
         part = Part(USAGE.name, segments=tuple(segments))
         source, arrays = "SELECT * FROM {rows}", {}
-        if level >= NAMELESS_LEVEL > max(segment.level for segment in segments):
+        part_level = max(segment.level for segment in segments)
+        if level >= NAMELESS_LEVEL > part_level:
             source, arrays = _NAMELESS, self._pseudonyms(part)
+        day = segments[0].partition
         slot, length = ("slot", "slot_seconds") if seconds is None else (f"slot - slot % {seconds}", seconds)
-        segment = self._tables.write_query(
-            USAGE.name,
-            f"SELECT {_KEYS}, start AS slot, length AS slot_seconds, min(first) AS first, max(last) AS last, {_SUMS} "
-            f"FROM (SELECT *, {slot} AS start, {length} AS length FROM ({source})) GROUP BY {_KEYS}, start, length",
-            {"rows": part},
-            partition=segments[0].partition,
-            level=level,
-            arrays=arrays,
-        )
-        self._tables.commit(add=[segment], remove=segments)
+        added = [
+            self._tables.write_query(
+                USAGE.name,
+                _added_up(source, slot, length),
+                {"rows": part},
+                partition=day,
+                level=level,
+                arrays=arrays,
+            )
+        ]
+        removed = list(segments)
+        if level >= MERGED_LEVEL:
+            # The days' rows of what is not replaced now, because it has pseudonyms already, stay.
+            beside = [s for s in self._tables.segments(DAYS.name) if s.partition == day]
+            removed += [s for s in beside if (s.level >= NAMELESS_LEVEL) == (part_level >= NAMELESS_LEVEL)]
+            added.append(
+                self._tables.write_query(
+                    DAYS.name,
+                    _added_up(source, str(day), DAY_SECONDS),
+                    {"rows": part},
+                    partition=day,
+                    level=level,
+                    arrays=arrays,
+                )
+            )
+        self._tables.commit(add=added, remove=removed)
 
     def _pseudonyms(self, part: Part) -> dict[str, dict[str, NDArray[Any]]]:
         found = self._tables.query('SELECT DISTINCT "user", session FROM {rows}', {"rows": part}).columns
@@ -144,6 +170,13 @@ class Upkeep:
                 "other": np.array(sessions, object),
             }
         }
+
+
+def _added_up(source: str, slot: str, length: int | str) -> str:
+    return (
+        f"SELECT {_KEYS}, start AS slot, length AS slot_seconds, min(first) AS first, max(last) AS last, {_SUMS} "
+        f"FROM (SELECT *, {slot} AS start, {length} AS length FROM ({source})) GROUP BY {_KEYS}, start, length"
+    )
 
 
 def _hidden(text: str) -> str:

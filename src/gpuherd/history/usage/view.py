@@ -15,9 +15,9 @@ from gpuherd.history.tables.tables import Answer, Part, Tables
 from gpuherd.history.tables.writing import Coded
 from gpuherd.history.usage.answers import UseFilter
 from gpuherd.history.usage.book import OpenUse, UsageBook
-from gpuherd.history.usage.rows import DAY_SECONDS, USAGE, row_columns
+from gpuherd.history.usage.rows import DAY_SECONDS, DAYS, USAGE, row_columns
 from gpuherd.history.usage.slots import HOUR_SECONDS, SLOT_SECONDS, ceiled, floored
-from gpuherd.history.usage.upkeep import HOURS_LEVEL
+from gpuherd.history.usage.upkeep import HOURS_LEVEL, MERGED_LEVEL
 from gpuherd.model.errors import Failed
 
 __all__ = ["KeysOf", "Span", "UseView", "objects"]
@@ -43,6 +43,19 @@ class Span:
             USAGE.name,
             segments=tuple(s for s in use.segments if s.start < self.end and s.end >= self.start),
         )
+        # Days that are wholly in the range have been added up; only what came after that has not.
+        added_up = {
+            s.partition
+            for s in use.days
+            if s.partition >= self.start and s.partition + DAY_SECONDS <= self.end
+        }
+        self.days = Part(DAYS.name, segments=tuple(s for s in use.days if s.partition in added_up))
+        self.rest = Part(
+            USAGE.name,
+            segments=tuple(
+                s for s in self.part.segments or () if s.partition not in added_up or s.level < MERGED_LEVEL
+            ),
+        )
         starts = [s.start for s in use.segments]
         starts += [float(use.rows.slot.min())] if len(use.rows) else []
         self.begins_at = min(starts, default=None)
@@ -57,16 +70,19 @@ class UseView:
 
     def ask(
         self,
-        sql: str,
+        questions: Sequence[str],
         start: float,
         end: float,
         where: UseFilter,
         *,
-        keys_of: KeysOf | None = None,
         arrays: Mapping[str, Columns] | None = None,
+        by_days: bool = False,
         deadline: float,
-    ) -> tuple[Answer, Span]:
-        """Run a query over ``{view}``: the rows of files and memory in a range that a filter lets through."""
+    ) -> tuple[list[Answer], Span]:
+        """Run SQL over ``{view}``: the rows of files and memory in a range that a filter lets through.
+
+        All questions are about the same. ``by_days``: when within a day something was does not matter.
+        """
         for _ in range(_ATTEMPTS):
             use = self._book.open_use()
             span = Span(start, end, use)
@@ -74,29 +90,24 @@ class UseView:
             given: dict[str, Columns] = {**filters, **(arrays or {})}
             within = f"slot >= {int(span.start)} AND slot < {int(span.end)}{conditions}"
             view = f"SELECT {_COLUMNS} FROM {{rows}} WHERE {within}"
+            parts = {"rows": span.part}
+            if by_days:
+                view += f" UNION ALL SELECT {_COLUMNS} FROM {{days}} WHERE {within}"
+                parts = {"rows": span.rest, "days": span.days}
             if len(use.rows):
                 given["open_rows"] = row_columns(use.rows, _objects_of)
                 numbers = ", ".join(f"if(isnan({name}), NULL, {name}) AS {name}" for name in USE_MEASURES)
                 view += f" UNION ALL SELECT * REPLACE ({numbers}) FROM open_rows WHERE {within}"
-            if keys_of is not None:
-                users = self._tables.query(
-                    f'SELECT DISTINCT "user" FROM ({view})',
-                    {"rows": span.part},
-                    arrays=given,
-                    deadline_seconds=deadline,
-                ).columns["user"]
-                pairs = [(user, key) for user in users.tolist() for key in dict.fromkeys(keys_of(user))]
-                given["keys"] = {
-                    "user": objects([user for user, _ in pairs]),
-                    "key": objects([key for _, key in pairs]),
-                }
-            answer = self._tables.query(
-                sql.replace("{view}", view), {"rows": span.part}, arrays=given, deadline_seconds=deadline
-            )
-            # Files may have taken the place of others meanwhile; then the question was about neither.
-            if self._tables.segments(USAGE.name) == use.segments or answer.missing:
+            answers = [
+                self._tables.query(
+                    sql.replace("{view}", view), parts, arrays=given, deadline_seconds=deadline
+                )
+                for sql in questions
+            ]
+            # Files may have taken the place of others meanwhile; then the questions were about neither.
+            if self._book.is_current(use):
                 missing = self._tables.missing(USAGE.name, span.start, span.end)
-                return Answer(answer.columns, missing), span
+                return [Answer(answer.columns, missing) for answer in answers], span
         raise Failed("history: files of use are being replaced all the time; try again")
 
 
