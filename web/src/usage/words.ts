@@ -1,7 +1,6 @@
 /** Every word the page says of use: loaded with the parts that say them. */
 import type { UsageKey, UsageSorting } from "../lib/usage-place";
 import type { RangeName, Step } from "../lib/usage-range";
-import type { TrendRow } from "../lib/usage";
 
 const plural = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
 
@@ -29,7 +28,6 @@ export const words = {
     first: "First day",
     last: "Last day",
     apply: "Count these",
-    wrong: "The last day must not be before the first, and the first not after today.",
     counted: (from: string, to: string): string => `Counted from ${from} to ${to}.`,
     steps: "In quarters of an hour; what is older than a week in whole hours.",
     missing: "Not everything of this range is known",
@@ -40,7 +38,7 @@ export const words = {
   empty: {
     title: "Nothing was counted in this range",
     begins: (when: string): string => `History begins ${when}. Choose a range after that.`,
-    hint: "Use is counted from the first report of a node on. Choose another range, or come back when someone has used a GPU.",
+    hint: "Choose another range, or come back when someone has used a GPU.",
   },
 
   figures: {
@@ -69,20 +67,13 @@ export const words = {
   },
 
   table: {
-    label: (by: UsageKey): string => `Use by ${words.table.by[by].toLowerCase()}`,
+    label: (by: UsageKey): string => `Use by ${by}`,
     tabs: "By",
     by: { user: "User", group: "Group", node: "Node", type: "Type", job: "Job" } satisfies Record<
       UsageKey,
       string
     >,
-    many: {
-      user: ["user", "users"],
-      group: ["group", "groups"],
-      node: ["node", "nodes"],
-      type: ["type", "types"],
-      job: ["job", "jobs"],
-    } satisfies Record<UsageKey, readonly [string, string]>,
-    count: (by: UsageKey, count: number): string => plural(count, ...words.table.many[by]),
+    count: (by: UsageKey, count: number): string => plural(count, by, `${by}s`),
     columns: {
       name: "Name",
       hours: "GPU-hours",
@@ -95,7 +86,7 @@ export const words = {
     } satisfies Record<UsageSorting, string>,
     rank: "Rank",
     find: "Find in this table",
-    placeholder: (by: UsageKey): string => `Find a ${words.table.many[by][0]}`,
+    placeholder: (by: UsageKey): string => `Find a ${by}`,
     unknown: {
       user: "unknown user",
       group: "in no group",
@@ -111,15 +102,13 @@ export const words = {
     bookedTitle: (others: string, unused: string): string =>
       `${others} h with only others on it, ${unused} h with nobody`,
     notBooked: "none",
-    idleUnit: " h",
-    none: (by: UsageKey): string => `No ${words.table.many[by][0]} with this name was counted.`,
-    omitted: (rows: string): string =>
-      `${rows} with less are not in this list; the last line counts them, too.`,
+    none: (by: UsageKey): string => `No ${by} with this name was counted.`,
+    omitted: (rows: string): string => `${rows} with less are not listed; the sum counts them.`,
     howTitle: "How this is counted",
     how: [
-      "A GPU is used as long as someone has a process on it. Several users on one GPU share it by the memory that each of them holds; a slice counts as its part of the GPU.",
-      "At work is what was held at or above the utilisation that counts as busy; held idle is the rest. Where the utilisation was not told it is unknown, and neither of the two.",
-      "Time in which a node did not report is not counted for anyone. Who is in several groups counts in each of them, and once in the sum.",
+      "A GPU is used as long as someone has a process on it. Users who share one share it by the memory that each holds; a slice counts as its part of the GPU.",
+      "At work is what was held at or above the utilisation that counts as busy, held idle what was below; where it was not told it is unknown.",
+      "Time in which a node did not report counts for nobody. Who is in several groups counts in each, and once in the sum.",
     ],
     legend: { busy: "at work", held: "held idle", unknown: "unknown" },
   },
@@ -137,7 +126,7 @@ export const words = {
   },
 
   overTime: {
-    heading: (by: UsageKey): string => `GPU-hours over time, by ${words.table.by[by].toLowerCase()}`,
+    heading: (by: UsageKey): string => `GPU-hours over time, by ${by}`,
     label: "GPU-hours over time",
     measure: "What to draw",
     measures: { gpu_hours: "Held", busy_hours: "At work" },
@@ -200,32 +189,11 @@ export const words = {
     most: (shown: number): string => `The ${shown} with most booked hours.`,
   },
 
-  ask: {
-    heading: "Whom to ask",
-    label: "Who holds GPUs now, and held them lately",
-    hint: "Moving averages of the GPUs held: by them one sees who has had many for long, and who just now.",
-    user: "User",
-    reserved: "Booked now",
-    used: "Used now",
-    idle: "Idle now",
-    mean_2h: "2 h",
-    mean_24h: "24 h",
-    mean_1w: "1 week",
-    trend: "Trend",
-    trends: { up: "rising", down: "falling", level: "level" } satisfies Record<TrendRow["trend"], string>,
-    trendTitle: "2 hours against 24 hours",
-    free: "free",
-    none: "Nobody has held a GPU lately.",
-    more: "All figures",
-    count: (count: number): string => plural(count, "user", "users"),
-    failed: "The averages could not be loaded.",
-  },
-
   files: {
     heading: "Take it with you",
     csv: "CSV",
     json: "JSON",
-    table: (by: UsageKey): string => `This table, by ${words.table.by[by].toLowerCase()}`,
+    table: (by: UsageKey): string => `This table, by ${by}`,
     all: "Always all rows of the range, whatever is searched for.",
     month: "Report of a month",
     html: "Web page",
