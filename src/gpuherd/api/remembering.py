@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +11,10 @@ from gpuherd.api.booking_desk import BookingDesk
 from gpuherd.api.command_reads import CommandReads
 from gpuherd.api.front import Front
 from gpuherd.api.history_keeping import HistoryKeeping
+from gpuherd.api.past.figures import Prices
 from gpuherd.api.past.history_desk import HistoryDesk
 from gpuherd.api.past.past_bookings import PastBookings
+from gpuherd.api.past.personal import PersonalPast
 from gpuherd.api.past.questions import Questions
 from gpuherd.api.past.sources import Memory
 from gpuherd.api.past.trends import LiveFree
@@ -25,7 +27,7 @@ from gpuherd.fleet.intake import Intake
 from gpuherd.history.historian import HistoryHealth
 from gpuherd.history.library import Library, OpenSamples
 from gpuherd.history.settings import HistorySettings, UsageSettings
-from gpuherd.history.usage.asking import UsageReader
+from gpuherd.history.usage.asking import Stay, UsageReader
 from gpuherd.records.last_reports import LastReport
 from gpuherd.sources.push import NodeLinks
 
@@ -42,6 +44,21 @@ class PastOutfit(NamedTuple):
     open_samples: OpenSamples
 
 
+class _Use:
+    """Use by people, of whom some may be told and some forgotten."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def export(self, users: Collection[str]) -> tuple[Stay, ...]:
+        """Give all stays of these users."""
+        return UsageReader(self._library.book).export(users)
+
+    def erase(self, users: Collection[str]) -> None:
+        """Forget whose they were."""
+        self._library.book.erase(users)
+
+
 class Remembering:
     """A hub's memory, from its start to its end. Everything but ``open`` and ``close`` is for the event loop."""
 
@@ -54,6 +71,7 @@ class Remembering:
         self._links = links
         self._clock = clock
         self._questions = Questions(clock)
+        self._personal: PersonalPast | None = None
         self._library: Library | None = None
         self._keeping: HistoryKeeping | None = None
 
@@ -112,8 +130,11 @@ class Remembering:
     def desks(
         self, front: Front, bookings: BookingDesk, reads: CommandReads, zone: str
     ) -> tuple[HistoryDesk, UsageDesk]:
-        """Make those who answer questions."""
+        """Make those who answer questions, also of people about themselves."""
         library, clock = self.library, self._clock
+        self._personal = front.people.past = PersonalPast(
+            _Use(library), self._fleet.names, Prices(self._outfit.usage)
+        )
         memory = Memory(samples=library.samples.reader, herd=library.herd, usage=UsageReader(library.book))
         faces = Faces(self._fleet, front.authority, bookings.herd)
         history = HistoryDesk(memory, questions=self._questions, faces=faces, clock=clock, zone=zone)
@@ -156,5 +177,7 @@ class Remembering:
     def close(self) -> None:
         """Close, after the last flush; blocking."""
         self._questions.close()
+        if self._personal is not None:
+            self._personal.close()
         if self._library is not None:
             self._library.close()
