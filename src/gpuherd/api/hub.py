@@ -113,7 +113,12 @@ class Hub:
             privacy=privacy,
             tick_seconds=settings.tick_seconds,
         )
-        self.links = NodeLinks(self.fleet, monotonic=self.clock.monotonic, note=self.fleet.note)
+        self.links = NodeLinks(
+            self.fleet,
+            monotonic=self.clock.monotonic,
+            note=self.fleet.note,
+            past_pause_seconds=self.fleet.past_pause_seconds,
+        )
         self._reads = CommandReads(self.clock, is_public=self.fleet.shows_command_lines)
         self._views = HerdViews(self.fleet, self._reads)
         self.stream = LiveStream(

@@ -201,6 +201,10 @@ class Fleet:
         if node is not None:
             node.refuse(error, self.clock.wall())
 
+    def past_pause_seconds(self) -> float:
+        """Tell how long to wait before more history is read from a node."""
+        return 0.0 if self.intake is None else self.intake.pause_seconds
+
     def accept_report(self, node_id: str, report: Report, interval_seconds: float | None = None) -> None:
         """Take a whole report that came without numbers; ``Refused`` if its parts do not line up.
 

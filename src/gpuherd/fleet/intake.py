@@ -30,6 +30,9 @@ __all__ = ["Accountant", "Gathered", "Intake"]
 MAX_NUMBERED = 2**20
 """Devices and hosts that have a number at a time, those that are gone included."""
 MAX_WAITING_BYTES = 64 * 2**20
+PAUSE_FROM_SHARE = 0.25
+"""Of what may wait: from there on, history is read more slowly."""
+LONGEST_PAUSE_SECONDS = 1.0
 FRAME_BYTES = 600
 """What a gathered frame takes beside its matrices."""
 TABLE_BLOWUP = 4
@@ -180,6 +183,12 @@ class Intake:
 
     def _miss(self, run: Run, samples: int) -> None:
         self._missed[run.node_id] = self._missed.get(run.node_id, 0) + samples
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long those who send history should wait: there must be room left for what is live."""
+        share = 1.0 if self.is_closed else self.waiting_bytes / self._max_waiting_bytes
+        return LONGEST_PAUSE_SECONDS * max(0.0, share - PAUSE_FROM_SHARE) / (1.0 - PAUSE_FROM_SHARE)
 
     def reopen(self) -> dict[str, int]:
         """Gather again; gives the nodes of which frames were given up, and how many samples of each."""

@@ -142,10 +142,15 @@ class NodeLinks:
         *,
         monotonic: Callable[[], float],
         note: Callable[[str, str, Problem | None], None] = lambda *_: None,
+        past_pause_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``note`` shows on a node what the hub has to say of it: (node id, subject, problem)."""
+        """``note`` shows on a node what the hub has to say of it: (node id, subject, problem).
+
+        ``past_pause_seconds``: how long to wait before more history is read; it is taken no faster than it is kept.
+        """
         self._intake = intake
         self._note = note
+        self._past_pause_seconds = past_pause_seconds
         self._monotonic = monotonic
         self._decode = agent_decoder().decode
         self._links: dict[str, Link] = {}
@@ -250,11 +255,11 @@ class NodeLinks:
         self, link: Link, rate: FrameRate, frame: FromAgent | UnknownFrame | None, size_bytes: int
     ) -> float:
         """Count a message; gives how long to wait before the next is read, ``Refused`` if it is one of a flood."""
-        if isinstance(frame, PastFrames):
-            return rate.take_past(len(frame.frames), size_bytes, self._monotonic())
         seq = getattr(frame, "seq", None)
-        if seq is not None and seq < link.live_from_seq:
-            return rate.take_past(1, size_bytes, self._monotonic())
+        if isinstance(frame, PastFrames) or (seq is not None and seq < link.live_from_seq):
+            frames = len(frame.frames) if isinstance(frame, PastFrames) else 1
+            pause_seconds = rate.take_past(frames, size_bytes, self._monotonic())
+            return max(pause_seconds, self._past_pause_seconds())
         rate.take_live(size_bytes, self._monotonic())
         return 0.0
 

@@ -241,6 +241,8 @@ def test_beyond_its_bound_it_gives_up_all_and_takes_nothing_until_it_is_told(
         for node in nodes:
             node.sample(IDLE)
         assert intake.waiting_bytes <= 100_000
+        assert (intake.pause_seconds > 0) == (intake.is_closed or intake.waiting_bytes > 25_000)
+    assert intake.pause_seconds == 1.0
     nodes[0].sample(IDLE)
     assert intake.gather() is None
     missed = intake.reopen()

@@ -441,3 +441,36 @@ def test_what_waited_in_the_current_run_is_history_too() -> None:
         assert not task.done()
 
     play(story)
+
+
+def test_history_is_read_no_faster_than_it_is_kept_and_what_is_live_is() -> None:
+    async def story() -> None:
+        pauses = [0.0]
+        links = NodeLinks(Intake(), monotonic=ManualClock().monotonic, past_pause_seconds=lambda: pauses[0])
+        pipe, task = await link(links)
+        pauses[0] = 30.0
+        for seq in range(3):
+            pipe.inbox.put_nowait(sample_message(seq))
+        await settle()
+        assert pipe.inbox.empty()
+        pipe.inbox.put_nowait(past(OLD_HELLO))
+        pipe.inbox.put_nowait(past(sample_message(0)))
+        await settle()
+        assert pipe.inbox.qsize() == 1
+        await links.close_all()
+        await task
+
+    asyncio.run(story())
+
+
+def test_a_node_that_is_to_send_again_is_told_to_come_back() -> None:
+    async def story(links: NodeLinks, _: Intake, __: ManualClock) -> None:
+        pipe, task = await link(links)
+        links.send_again("a")
+        links.send_again("unknown")
+        notice = await task
+        assert notice is not None
+        assert (notice.code, notice.is_final) == ("send_again", False)
+        assert pipe.outbox[-1] == notice
+
+    play(story)
