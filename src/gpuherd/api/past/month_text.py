@@ -11,14 +11,17 @@ from gpuherd.model.text import clean
 
 __all__ = ["month_text", "plain"]
 
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_MARKS = re.compile(r"([\\`*_\[\]<>&|~!$:@#])")
+"""What means something within a line, also to the dialects that know mentions, emoji and formulas."""
+_BARE_LINK = re.compile(r"\bwww\.", re.IGNORECASE)
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 LABEL_LENGTH = 128
 
 
 def plain(text: str) -> str:
     """Write a text so that Markdown shows it as it is: no link, no HTML, no other cell."""
-    return _PUNCTUATION.sub(r"\\\1", clean(text, LABEL_LENGTH).strip()) or "\N{NO-BREAK SPACE}"
+    marked = _MARKS.sub(r"\\\1", clean(text, LABEL_LENGTH).strip())
+    return _BARE_LINK.sub(lambda found: found[0][:-1] + r"\.", marked) or "\N{NO-BREAK SPACE}"
 
 
 def month_text(report: MonthlyReport, written_at: float) -> str:
