@@ -11,11 +11,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from e2e.conftest import Complaints
-from e2e.hub_process import DemoProcess
+from e2e.hub_process import DemoProcess, HubProcess, ask
 from e2e.places import SOON, expect_no_overflow, show
+from e2e.reports import IDLE, gpu, working
+from e2e.reports import report as node_report
 from e2e.test_accessibility import violations_in
 from e2e.usage_answers import DAY, UsageAnswers, figures, report
 from gpuherd.model.history import MissingPart, UsageReport, UsageRow
+from gpuherd.model.processes import Process
+from support.running import eventually
 
 
 @pytest.fixture
@@ -23,7 +27,7 @@ def answers(page: Page) -> UsageAnswers:
     return UsageAnswers(page)
 
 
-def _open(page: Page, demo: DemoProcess, what: str = "") -> None:
+def _open(page: Page, demo: DemoProcess | HubProcess, what: str = "") -> None:
     show(page, f"{demo.url}?usage{what}")
     expect(page.locator("[data-usage]")).to_have_attribute("aria-busy", "false", timeout=SOON)
 
@@ -231,3 +235,36 @@ def test_everyone_can_read_it(page: Page, demo: DemoProcess) -> None:
     for width in (320, 390, 768, 1024):
         page.set_viewport_size({"width": width, "height": 844})
         expect_no_overflow(page, f"usage at {width}")
+
+
+def test_a_real_hub_counts_what_its_nodes_report(page: Page, hub: HubProcess) -> None:
+    node = hub.join("alpha")
+    devices = [(gpu(0, uuid="GPU-alpha-0"), working(0.9)), (gpu(1, uuid="GPU-alpha-1"), IDLE)]
+    processes = [
+        (0, Process(pid=11, user="ada", command="python train.py")),
+        (1, Process(pid=12, user="bo", command="sleep")),
+    ]
+
+    def counted() -> dict[str | None, float]:
+        node.report(node_report(devices, processes=processes))
+        rows = ask(f"{hub.url}api/v1/usage")["rows"]
+        return {row["key"]: row["figures"]["gpu_hours"] for row in rows}
+
+    eventually(counted, lambda rows: rows.get("ada", 0) > 0 and rows.get("bo", 0) > 0)
+    _open(page, hub, "=7d")
+    for user, at_work in (("ada", "100 %"), ("bo", "0 %")):
+        row = page.locator(f"[data-key={user}]")
+        expect(row).to_be_visible(timeout=SOON)
+        expect(row.locator(".efficiency")).to_contain_text(at_work)
+    expect(page.locator("[data-missing]")).to_contain_text("to")  # nothing is known of the days before
+    expect(page.get_by_text("Not compared")).to_be_visible()
+    expect(page.get_by_role("grid")).to_be_visible()
+    page.get_by_role("navigation", name="By").get_by_role("link", name="Node").click()
+    expect(page.get_by_role("rowheader", name="alpha")).to_be_visible()
+    csv = page.get_by_role("group", name="This table, by node").get_by_role("link", name="CSV")
+    with page.expect_download() as download:
+        csv.click()
+    assert "alpha" in download.value.path().read_text()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Users").click()
+    ask_card = page.get_by_role("region", name="Whom to ask")
+    expect(ask_card.locator("[data-holder=ada]")).to_be_visible(timeout=SOON)

@@ -18,6 +18,8 @@ export interface Figure {
 
 const text = words.figures;
 const WATTS_PER_KW = 1000;
+/** Less than this would only be read as a mistake. */
+const LITTLE_HOURS = 0.05;
 
 /** A share between two numbers, of which the second may not be known. */
 const share = (part: number, whole: number | null): number | null =>
@@ -56,7 +58,7 @@ function efficiency({ totals }: UsageReport, before: UsageReport | null): Figure
       ? 0
       : Math.round(totals.efficiency * 100) - Math.round(was * 100);
   const details = [text.meanUtilization(percent(totals.mean_utilization))];
-  if (totals.unknown_hours > 0) details.push(text.unknownHours(amount(totals.unknown_hours)));
+  if (totals.unknown_hours >= LITTLE_HOURS) details.push(text.unknownHours(amount(totals.unknown_hours)));
   return {
     name: "efficiency",
     label: text.efficiency,
