@@ -15,28 +15,47 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from gpuherd.api.hub import Hub
 from gpuherd.api.settings import HubSettings
+from gpuherd.fleet.clock import SystemClock
+from gpuherd.history.settings import HistorySettings, UsageSettings
 from gpuherd.wire.frames import Welcome
+from gpuherd.wiring.past import past_outfit
 from support.hub import NodeClient
 from support.running import free_port
 
 
-async def _run(state_dir: Path, port: int) -> None:
+class ShiftedClock(SystemClock):
+    """The machine's clock, with another idea of UTC."""
+
+    def __init__(self, shift_seconds: float) -> None:
+        self._shift_seconds = shift_seconds
+
+    def wall(self) -> float:
+        return super().wall() + self._shift_seconds
+
+
+async def _run(state_dir: Path, port: int, history: HistorySettings | None, shift_seconds: float) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     settings = HubSettings(state_dir=state_dir, listen=f"127.0.0.1:{port}", tick_seconds=0.1)
-    async with Hub(settings) as hub:
+    past = None if history is None else past_outfit(history, UsageSettings(), state_dir)
+    async with Hub(settings, clock=ShiftedClock(shift_seconds), past=past) as hub:
         await hub.run_until(stop)
 
 
-def _main(state_dir: Path, port: int) -> None:
-    asyncio.run(_run(state_dir, port))
+def _main(state_dir: Path, port: int, history: HistorySettings | None, shift_seconds: float) -> None:
+    asyncio.run(_run(state_dir, port, history, shift_seconds))
 
 
 class HubProcess:
     """Starts fast: the processes are forked from one that has imported everything."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(
+        self, state_dir: Path, *, history: HistorySettings | None = None, shift_seconds: float = 0.0
+    ) -> None:
+        """``shift_seconds``: how far its wall clock is ahead of the machine's."""
         self.state_dir = state_dir
+        self._history = history
+        self._shift_seconds = shift_seconds
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         self._context = multiprocessing.get_context("forkserver")
@@ -44,7 +63,9 @@ class HubProcess:
         self._process: BaseProcess | None = None
 
     async def start(self) -> None:
-        self._process = self._context.Process(target=_main, args=(self.state_dir, self.port))
+        self._process = self._context.Process(
+            target=_main, args=(self.state_dir, self.port, self._history, self._shift_seconds)
+        )
         self._process.start()
         async with asyncio.timeout(20):
             while True:
