@@ -142,10 +142,14 @@ def test_users_are_sorted_by_what_is_asked(page: Page, herd: Herd) -> None:
     assert rows.evaluate_all(read) == ["ada", "bo", ""]
     expect(page.get_by_role("columnheader", name="GPU memory")).to_have_attribute("aria-sort", "descending")
     page.get_by_role("button", name="User", exact=True).click()
-    expect(page.get_by_role("columnheader", name="User")).to_have_attribute("aria-sort", "ascending")
+    expect(
+        page.get_by_role("table", name="Who holds what").get_by_role("columnheader", name="User")
+    ).to_have_attribute("aria-sort", "ascending")
     assert rows.evaluate_all(read) == ["ada", "bo", ""]
     page.get_by_role("button", name="User", exact=True).click()
-    expect(page.get_by_role("columnheader", name="User")).to_have_attribute("aria-sort", "descending")
+    expect(
+        page.get_by_role("table", name="Who holds what").get_by_role("columnheader", name="User")
+    ).to_have_attribute("aria-sort", "descending")
     assert rows.evaluate_all(read) == ["bo", "ada", ""]
 
 
@@ -154,7 +158,9 @@ def test_the_order_of_the_users_stands_in_the_address(page: Page, herd: Herd) ->
     rows = page.locator("[data-user]")
     expect(rows).to_have_count(3, timeout=SOON)
     expect(rows.first).to_have_attribute("data-user", "bo")
-    expect(page.get_by_role("columnheader", name="User")).to_have_attribute("aria-sort", "descending")
+    expect(
+        page.get_by_role("table", name="Who holds what").get_by_role("columnheader", name="User")
+    ).to_have_attribute("aria-sort", "descending")
     page.get_by_role("button", name="User", exact=True).click()
     expect(page).to_have_url(f"{herd.url}?users=user")
     expect(rows.first).to_have_attribute("data-user", "ada")
