@@ -46,7 +46,18 @@ from support.herd import ManualClock
 from support.past import Row
 from support.past import batch_of as samples_batch
 
-__all__ = ["NOW", "ReportedPast", "Slot", "random_slots", "reported_past"]
+__all__ = [
+    "ADA",
+    "BOB",
+    "NOW",
+    "VIEWERS",
+    "ReportedPast",
+    "Slot",
+    "random_slots",
+    "read",
+    "reported_past",
+    "uses_of",
+]
 
 NOW = 1_790_001_000.0
 """2026-09-21 14:30 UTC, a Monday; a full quarter of an hour."""
