@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuherd.history.batch import USE_MEASURES
+from gpuherd.history.batch import USE_MEASURES, FrameMark
 from gpuherd.history.historian import Historian
 from gpuherd.history.settings import HistorySettings
 from gpuherd.history.tables.tables import Part, Tables
@@ -39,10 +39,17 @@ class UsedHub:
         self.accountant = Accountant(self.book)
         self.reader = UsageReader(self.book)
 
-    def take(self, frames: Sequence[Frame]) -> None:
+    @property
+    def taken(self) -> int:
+        """The highest mark that was given with a flush."""
+        return max((mark.seq for mark in self.historian.marks), default=0)
+
+    def take(self, frames: Sequence[Frame], mark: int | None = None) -> None:
         """Take a flush."""
         accounts = self.accountant.take([each.sample for each in frames], device_rows(frames))
-        self.historian.append(dataclasses.replace(batch_of(frames, accounts), written_at=self.now))
+        marks = () if mark is None else (FrameMark("n", "boot", mark),)
+        batch = dataclasses.replace(batch_of(frames, accounts), written_at=self.now, marks=marks)
+        self.historian.append(batch)
 
     def tend(self) -> None:
         """Do what is done in the background."""

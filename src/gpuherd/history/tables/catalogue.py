@@ -260,6 +260,9 @@ class Catalogue:
         if found.manifest is None:
             self.strays = tuple(sorted(files))
             self._serial = max((int(path.stem[-8:], 16) for path in files), default=0)
+            if not files:
+                # From now on, a file without a list is one that was never listed, not one whose list was lost.
+                self._write(Manifest())
             return Manifest()
         manifest = found.manifest
         self._serial = manifest.serial
