@@ -15,6 +15,7 @@ import msgspec
 from bench.agent import measure_p1
 from bench.booking_records import measure_booking_records
 from bench.bookings import measure_bookings
+from bench.history import measure_history
 from bench.hub import measure_p2, measure_p6
 from bench.login import measure_login
 from bench.measure import Figure
@@ -22,6 +23,7 @@ from bench.page import measure_page
 from bench.privacy import measure_privacy
 from bench.pull import measure_pull
 from bench.ssh import measure_ssh
+from bench.usage import measure_usage
 from bench.viewers import measure_p4
 
 MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
@@ -30,12 +32,14 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P4": measure_p4,
     "P6": measure_p6,
     "bookings": measure_bookings,
+    "history": measure_history,
     "login": measure_login,
     "booking-records": measure_booking_records,
     "page": measure_page,
     "privacy": measure_privacy,
     "pull": measure_pull,
     "ssh": measure_ssh,
+    "usage": measure_usage,
 }
 RESULTS = Path(__file__).parent / "results"
 
