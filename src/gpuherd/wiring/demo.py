@@ -85,7 +85,9 @@ async def demo(
                 node_ids[node.name] = enrolled.node_id
                 write_secret(folder / node.name / "credential", enrolled.credential)
             if hub.records.bookings.revision() == 0:  # a demo whose state was kept has its bookings
-                await asyncio.to_thread(book_demo_herd, hub.records.bookings, herd, node_ids, now=epoch)
+                await asyncio.to_thread(
+                    book_demo_herd, hub.records.bookings, herd, node_ids, now=epoch, days=days
+                )
             order = HerdOrder(nodes=nodes, epoch=epoch, hub_url=hub.url)
             (folder / "order.json").write_bytes(msgspec.json.encode(order))
             tell(f"gpuherd demo, {nodes} simulated nodes: {hub.url}   (Ctrl+C stops it)")

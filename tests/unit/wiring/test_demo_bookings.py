@@ -17,7 +17,7 @@ def test_the_demo_has_past_running_coming_and_waiting_bookings_of_devices_that_e
     records = BookingRecords(open_records(tmp_path / "records.sqlite"))
     herd = demo_herd(12, epoch=NOW)
     try:
-        book_demo_herd(records, herd, {node.name: f"id-of-{node.name}" for node in herd}, now=NOW)
+        book_demo_herd(records, herd, {node.name: f"id-of-{node.name}" for node in herd}, now=NOW, days=30)
         bookings = records.changed_after(0)
     finally:
         records.close()
