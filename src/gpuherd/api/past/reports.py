@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from gpuherd.api.past.ranges import Range
 from gpuherd.api.past.sources import Memory
 from gpuherd.history.batch import USE_MEASURES, Floats
 from gpuherd.history.herd.reader import Capacity
-from gpuherd.history.usage.asking import Stay, Stays, UseTable
+from gpuherd.history.usage.asking import KeysOf, Stay, Stays, UseFilter, UseTable
 from gpuherd.model.history import (
     BookingUsage,
     UsageFigures,
@@ -106,20 +106,29 @@ class Reports:
         """Give the largest, step by step between the edges, and all others together."""
         reader = self._memory.usage
         where = raw_filter(reader, face, Range(edges[0], edges[-1]), only or UsageFilter())
-        steps = reader.over_time(by, edges, where=where, keys_of=_keys_of(face, by))
+        keys_of = _keys_of(face, by)
+        # First who is told at all: a number for each step of everyone would be more than there is room for.
+        table = reader.figures(by, edges[0], edges[-1], where=where, keys_of=keys_of)
+        keys = [row.key for row in table.rows[:top]]
+        if keys_of is not None:
+            steps = reader.over_time(by, edges, where=where, keys_of=_only(keys_of, frozenset(keys)))
+            totals = steps.totals
+        else:
+            steps = reader.over_time(by, edges, where=_narrowed(where, by, keys))
+            totals = reader.over_time("type", edges, where=where).totals
+        places = {key: place for place, key in enumerate(steps.keys)}
+        order = [places[key] for key in keys if key in places]
         gpu, busy = steps.measures[:, :, _GPU] / HOUR, steps.measures[:, :, _BUSY] / HOUR
-        order = np.argsort(-gpu.sum(axis=1), kind="stable")[:top].tolist()
-        keys = [_text_key(steps.keys[place]) for place in order]
         # Someone who is in two groups is in both of their rows, so the rows together may be more than all.
-        others_gpu = np.maximum(steps.totals[:, _GPU] / HOUR - gpu[order].sum(axis=0), 0.0)
-        others_busy = np.maximum(steps.totals[:, _BUSY] / HOUR - busy[order].sum(axis=0), 0.0)
+        others_gpu = np.maximum(totals[:, _GPU] / HOUR - gpu[order].sum(axis=0), 0.0)
+        others_busy = np.maximum(totals[:, _BUSY] / HOUR - busy[order].sum(axis=0), 0.0)
         return UsageOverTime(
             start=edges[0],
             end=min(edges[-1], span.end),
             by=by,
             step=step,
             times=list(edges[:-1]),
-            keys=keys,
+            keys=[_text_key(steps.keys[place]) for place in order],
             labels=[_label(face, by, steps.keys[place]) for place in order],
             gpu_hours=[_rounded(gpu[place]) for place in order],
             busy_hours=[_rounded(busy[place]) for place in order],
@@ -231,10 +240,31 @@ _UNKNOWN = {
 }
 
 
-def _keys_of(face: PastFace, by: UsageKey) -> Callable[[str | None], Sequence[str | None]] | None:
+def _keys_of(face: PastFace, by: UsageKey) -> KeysOf | None:
     if by == "user":
         return face.users
     return face.groups if by == "group" else None
+
+
+def _only(keys_of: KeysOf, wanted: frozenset[Key]) -> KeysOf:
+    """Count under the wanted keys alone; what has none of them is in the totals."""
+    return lambda raw: [key for key in keys_of(raw) if key in wanted]
+
+
+def _narrowed(where: UseFilter, by: UsageKey, keys: Sequence[Key]) -> UseFilter:
+    """Ask about these nodes, types, jobs or devices alone; they are some of those that were asked about."""
+    texts = frozenset(key for key in keys if isinstance(key, str))
+    match by:
+        case "node":
+            return replace(where, nodes=texts)
+        case "type":
+            return replace(where, types=texts)
+        case "job":
+            return replace(where, jobs=frozenset(key for key in keys if not isinstance(key, tuple)))
+        case "device":
+            return replace(where, devices=frozenset(key for key in keys if isinstance(key, tuple)))
+        case _:
+            return where
 
 
 def _text_key(key: Key) -> str | None:
