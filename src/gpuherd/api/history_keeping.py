@@ -11,6 +11,7 @@ from gpuherd.fleet.intake import Gathered, Intake
 from gpuherd.history.batch import Batch
 from gpuherd.history.historian import Historian, HistoryHealth
 from gpuherd.model.errors import Failed
+from gpuherd.model.text import clip
 from gpuherd.records.last_reports import LastReport
 
 __all__ = ["HistoryKeeping"]
@@ -41,6 +42,7 @@ class HistoryKeeping:
         self._gathered: Gathered | None = None
         self._batch: Batch | None = None
         self._sent_again_samples = self._lost_samples = 0
+        self._mistake: str | None = None
 
     def gather(self) -> bool:
         """Take what came, unless something still waits; tell whether there is anything to write."""
@@ -50,16 +52,23 @@ class HistoryKeeping:
 
     def write(self) -> set[str]:
         """Write down what waits; give the nodes of which something is newly kept: none if there is no room."""
-        if self._batch is None and self._gathered is not None:
-            # Counted once: from here on it is the batch that waits.
-            self._batch, self._gathered = self._intake.batch(self._gathered), None
-        if self._batch is None:
-            return set()
         try:
+            if self._batch is None and self._gathered is not None:
+                # Counted once: from here on it is the batch that waits.
+                self._batch, self._gathered = self._intake.batch(self._gathered), None
+            if self._batch is None:
+                return set()
             self._historian.append(self._batch)
         except Failed as failed:
             log.debug("nothing can be remembered: %s", failed)  # the historian's health tells it
             return set()
+        except Exception as error:
+            # A mistake of ours: nothing is acknowledged, and last states go on.
+            if self._mistake is None:
+                log.exception("history cannot be written")
+            self._mistake = clip(f"{type(error).__name__}: {error}", 400)
+            return set()
+        self._mistake = None
         kept = {mark.node_id for mark in self._batch.marks}
         self._batch = None
         return kept
@@ -91,12 +100,16 @@ class HistoryKeeping:
 
     def health(self) -> HistoryHealth:
         """Tell how remembering is doing."""
+        journal = self._historian.journal_health()
+        if self._mistake is not None:
+            journal = structs.replace(journal, state="failing", last_error=self._mistake)
         return HistoryHealth(
-            journal=self._historian.journal_health(),
+            journal=journal,
             sinks=self._historian.sink_health(),
             waiting_bytes=self._intake.waiting_bytes,
             is_closed=self._intake.is_closed,
             sent_again_samples=self._sent_again_samples,
             lost_samples=self._lost_samples,
             too_old_samples=self._intake.too_old_samples,
+            uncounted_samples=self._intake.uncounted_samples,
         )

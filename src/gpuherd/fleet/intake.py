@@ -6,6 +6,7 @@ gathered: agents still have it, because it was not acknowledged, and send it aga
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -26,6 +27,8 @@ from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.wire.frames import SampleFrame
 
 __all__ = ["Accountant", "Gathered", "Intake"]
+
+log = logging.getLogger(__name__)
 
 MAX_NUMBERED = 2**20
 """Devices and hosts that have a number at a time, those that are gone included."""
@@ -49,6 +52,9 @@ class Accountant(Protocol):
 
     def take(self, samples: list[NodeSample], devices: Floats) -> Accounts:
         """Count samples; ``devices``: the rows of all their devices, in order."""
+
+    def reset(self) -> None:
+        """Count on from what was last written down."""
 
 
 class _Taken(NamedTuple):
@@ -113,6 +119,7 @@ class Intake:
         self._clock_base = math.inf
         self._devices, self._hosts = Numbering(), Numbering()
         self.too_old_samples = 0
+        self.uncounted_samples = 0
 
     # -- gathering, on the event loop ---------------------------------------------------------------------------
 
@@ -239,7 +246,13 @@ class Intake:
                 )
                 for entry, time in zip(taken, times, strict=True)
             ]
-            accounts = self._accountant.take(samples, devices)
+            try:
+                accounts = self._accountant.take(samples, devices)
+            except Exception:
+                # A mistake of ours must not keep samples from being kept.
+                log.exception("use could not be counted; samples are kept without it")
+                self.uncounted_samples += len(samples)
+                self._accountant.reset()
         for entry, time in zip(taken, times, strict=True):
             if time > seen.get(entry.scene.node_id, -math.inf):
                 seen[entry.scene.node_id] = time

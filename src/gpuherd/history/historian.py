@@ -56,6 +56,9 @@ class HistoryHealth(Struct, frozen=True, kw_only=True):
     too_old_samples: Annotated[
         int, Meta(description="Samples that came after all that is kept of their time is gone.")
     ] = 0
+    uncounted_samples: Annotated[
+        int, Meta(description="Samples whose use could not be counted; the hub's log says why.")
+    ] = 0
 
     def reasons(self) -> tuple[str, ...]:
         """Say what is wrong, for people."""
@@ -188,13 +191,18 @@ class Historian:
 
     def _hand(self, batch: Batch, file: int, sinks: Sequence[Sink]) -> None:
         for sink in sinks:
+            if sink.name in self._failed_sinks:
+                continue
             try:
                 sink.take(batch, file)
             except Exception as error:
-                # It is in the journal: the others go on, and this one gets it again at the next start.
-                if sink.name not in self._failed_sinks:
-                    log.exception("history: %s could not take a batch", sink.name)
-                self._failed_sinks[sink.name] = clip(f"could not take a batch: {error}", 400)
+                # It is in the journal: the others go on, and this one rests until it gets it again at the next start.
+                # Were it tended, it would settle a file of which it has not all.
+                log.exception("history: %s could not take a batch", sink.name)
+                self._failed_sinks[sink.name] = clip(
+                    f"could not take a batch ({type(error).__name__}: {error}) and waits for the hub to be restarted",
+                    400,
+                )
 
     @property
     def _opened(self) -> Journal:
@@ -217,6 +225,9 @@ class Historian:
                 journal.end_due(self._wall())
                 open_file = journal.open_file
             for sink in self._sinks:
+                if sink.name in self._failed_sinks:
+                    wrong.append(f"{sink.name}: {self._failed_sinks[sink.name]}")
+                    continue
                 try:
                     sink.tend(self._wall(), open_file)
                 except GpuherdError as error:

@@ -252,6 +252,26 @@ def test_what_nobody_can_send_again_is_counted_as_lost(tmp_path: Path, clock: Ma
     play(tmp_path, clock, story)
 
 
+def test_a_mistake_of_ours_costs_no_last_state_and_acknowledges_nothing(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(stage: Stage) -> None:
+        node = Speaker(stage.fleet, clock, "a")
+        node.describe(gpu(0))
+        node.sample(IDLE)
+        with monkeypatch.context() as patch:
+            patch.setattr(stage.fleet.intake, "batch", lambda _: [][0])
+            await stage.keeper.flush()
+            assert stage.store.load_all()[0].runs == {"boot-1": -1}
+            assert stage.safe == {"a": {}}
+            assert "IndexError" in stage.history.health().reasons()[0]
+        await stage.keeper.flush()
+        assert stage.safe == {"a": {"boot-1": 3}}
+        assert stage.history.health().reasons() == ()
+
+    play(tmp_path, clock, story)
+
+
 def test_a_removed_node_is_forgotten(tmp_path: Path, clock: ManualClock) -> None:
     async def story(stage: Stage) -> None:
         node = Speaker(stage.fleet, clock, "a")

@@ -39,11 +39,18 @@ class Ledger:
     def __init__(self) -> None:
         self.samples: list[NodeSample] = []
         self.rows = 0
+        self.error: Exception | None = None
+        self.resets = 0
 
     def take(self, samples: list[NodeSample], devices: Floats) -> Accounts:
+        if self.error is not None:
+            raise self.error
         self.samples += samples
         self.rows += len(devices)
         return Accounts(no_uses(), b"notes")
+
+    def reset(self) -> None:
+        self.resets += 1
 
 
 @pytest.fixture
@@ -241,7 +248,7 @@ def test_beyond_its_bound_it_gives_up_all_and_takes_nothing_until_it_is_told(
         for node in nodes:
             node.sample(IDLE)
         assert intake.waiting_bytes <= 100_000
-        assert (intake.pause_seconds > 0) == (intake.is_closed or intake.waiting_bytes > 25_000)
+        assert (intake.pause_seconds > 0) == (intake.waiting_bytes == 0 or intake.waiting_bytes > 25_000)
     assert intake.pause_seconds == 1.0
     nodes[0].sample(IDLE)
     assert intake.gather() is None
@@ -280,3 +287,15 @@ def test_when_the_hubs_clock_is_set_every_sample_is_written_once_by_the_new_time
         times.append(clock.wall())
     assert written(intake).devices.time.tolist() == pytest.approx(times)
     assert len(ledger.samples) == 20
+
+
+def test_samples_are_kept_although_their_use_cannot_be_counted(
+    intake: Intake, ledger: Ledger, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(IDLE)
+    ledger.error = ZeroDivisionError()
+    batch = written(intake)
+    assert (len(batch.devices), len(batch.uses), batch.notes) == (1, 0, b"")
+    assert (intake.uncounted_samples, ledger.resets) == (1, 1)

@@ -127,20 +127,37 @@ def test_an_hour_in_which_nothing_comes_ends_all_the_same(tmp_path: Path) -> Non
 def test_one_sink_that_fails_does_not_keep_the_others_from_working(tmp_path: Path) -> None:
     bad, good = Shelf("bad"), Shelf("good")
     historian = open_historian(tmp_path, bad, good)
-    bad.error = Failed("its server is away")
     historian.append(make_batch(0))
-    assert len(good.taken) == 1
+    bad.error = Failed("its server is away")
     with pytest.raises(Failed, match="bad: its server is away"):
         historian.tend()
     assert good.tended == [1]
     bad.error = RuntimeError("a mistake")
     with pytest.raises(Failed, match="bad: RuntimeError: a mistake"):
         historian.tend()
-    assert [(health.name, health.state) for health in historian.sink_health()] == [
-        ("bad", "failing"),
-        ("good", "ok"),
-    ]
+    bad.error = None
+    historian.tend()
+    assert [health.state for health in historian.sink_health()] == ["ok", "ok"]
     historian.close()
+
+
+def test_a_sink_that_could_not_take_a_batch_rests_until_it_is_given_it_again(tmp_path: Path) -> None:
+    bad, good = Shelf("bad"), Shelf("good")
+    historian = open_historian(tmp_path, bad, good)
+    bad.error = RuntimeError("a mistake")
+    historian.append(make_batch(0))
+    bad.error = None
+    historian.append(make_batch(1))
+    assert (len(bad.taken), len(good.taken)) == (0, 2)
+    with pytest.raises(Failed, match=r"bad: could not take a batch \(RuntimeError: a mistake\)"):
+        historian.tend()
+    assert (bad.tended, good.tended) == ([], [1])
+    health = historian.sink_health()[0]
+    assert (health.state, "restarted" in (health.last_error or "")) == ("failing", True)
+    historian.close()
+    again = Shelf("bad")
+    open_historian(tmp_path, again).close()
+    assert len(again.taken) == 2
 
 
 def test_appending_does_not_wait_for_tending(tmp_path: Path) -> None:
