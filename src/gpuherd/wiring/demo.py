@@ -102,7 +102,9 @@ async def _fill_past(
     folder = settings.state_dir / "history"
     if folder.exists():
         return  # a demo whose state was kept has its own past
-    async with Hub(settings, DEMO_AVAILABILITY) as hub:
+    # At an address that nobody knows: whoever asks at the demo's own waits for the hub that stays.
+    elsewhere = msgspec.structs.replace(settings, listen="127.0.0.1:0")
+    async with Hub(elsewhere, DEMO_AVAILABILITY) as hub:
         node_ids = {node.name: (await hub.admit(node.name)).node_id for node in herd}
         names = hub.fleet.names
     cards = {gpu.name: gpu.name for node in herd for gpu in node.scenario.gpus}
