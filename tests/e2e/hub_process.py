@@ -149,12 +149,22 @@ class HubProcess(_Process):
 class DemoProcess(_Process):
     """``gpuherd demo``."""
 
-    def __init__(self, folder: Path, nodes: int, base_path: str = "/") -> None:
+    def __init__(self, folder: Path, nodes: int, base_path: str = "/", days: int = 8) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         listen = f"127.0.0.1:{free_port()}"
         super().__init__(
             f"http://{listen}{base_path}",
-            ["demo", "--nodes", str(nodes), "--listen", listen, "--base-path", base_path],
+            [
+                "demo",
+                "--nodes",
+                str(nodes),
+                "--days",
+                str(days),
+                "--listen",
+                listen,
+                "--base-path",
+                base_path,
+            ],
             folder / "demo.log",
         )
 

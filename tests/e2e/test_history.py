@@ -11,13 +11,14 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from e2e.conftest import Complaints
-from e2e.hub_process import HubProcess
+from e2e.hub_process import DemoProcess, HubProcess, ask
 from e2e.past import Past
 from e2e.places import WIDTHS, expect_no_overflow
 from e2e.reports import IDLE, gpu, report, working
 from e2e.test_accessibility import violations
 from gpuherd.model.history import MissingPart
 from gpuherd.model.processes import Process
+from support.running import eventually
 
 SOON = 20_000
 CHARTS = ("Utilisation", "Memory", "Temperature", "Power", "SM clock", "Host")
@@ -329,3 +330,46 @@ def test_a_hub_that_does_not_answer_is_told_and_asked_again(
     page.get_by_role("button", name="Try again").click()
     _drawn(page)
     expect(page.get_by_text("The hub cannot be reached")).to_have_count(0)
+
+
+# -- against what a hub remembers ------------------------------------------------------------------------------
+
+
+def test_what_a_node_reports_is_in_its_charts_a_moment_later(page: Page, herd: str) -> None:
+    question = f"{herd}api/v1/history/devices?device=alpha:GPU-alpha-0&metric=utilization_gpu&from=1h"
+    eventually(
+        lambda: ask(question)["subjects"][0]["metrics"]["utilization_gpu"]["mean"],
+        lambda values: any(value is not None for value in values),
+    )
+    _go(page, f"{herd}?gpu=GPU-alpha-0&range=1h")
+    _drawn(page)
+    # One sample is known and nothing around it: neither before nor after is anything made up.
+    expect(page.get_by_role("list", name="Utilisation", exact=True)).to_contain_text(
+        re.compile(r"GPU 0: 90 % on average, between 90 % and 90 %; known for \d %")
+    )
+    expect(page.get_by_role("list", name="What is missing")).to_contain_text("No values before")
+    expect(page.get_by_role("region", name="States, users and bookings")).to_contain_text("ada")
+
+
+def test_a_demo_has_a_past_worth_looking_at(page: Page, demo: DemoProcess) -> None:
+    _go(page, f"{demo.url}?over-time&range=7d")
+    _drawn(page, 3)
+    states = page.get_by_role("list", name="GPUs by state", exact=True)
+    for state in ("busy", "held idle", "free"):
+        expect(states).to_contain_text(re.compile(rf"{state}: [\d.]+ GPUs on average"))
+    expect(page.get_by_role("list", name="Power", exact=True)).to_contain_text(
+        re.compile(r"[\d.]+ kW on average")
+    )
+    _go(page, f"{demo.url}?node=h100-02&range=24h")
+    _drawn(page)
+    lines = page.get_by_role("list", name="Power", exact=True).get_by_role("listitem")
+    expect(lines).to_have_count(8)
+    expect(lines.first).to_contain_text("W on average")
+    expect(page.get_by_text("could not be loaded")).to_have_count(0)
+    page.get_by_role("button", name="Show GPU 0 only").click()
+    expect(page.locator("[data-points]")).to_contain_text("band: least – greatest")
+    user = ask(f"{demo.url}api/v1/usage/sessions?from=7d&limit=1")["sessions"][0]["user"]
+    _go(page, f"{demo.url}?user={user}&range=7d")
+    _drawn(page, 3)
+    expect(page.get_by_role("list", name="GPUs held", exact=True)).to_contain_text("GPUs on average")
+    expect(page.get_by_role("region", name="Stays on GPUs").get_by_role("row").nth(1)).to_be_visible()

@@ -85,8 +85,11 @@ export const words = {
   },
 
   points: (step: string): string => `Each point: ${step}`,
-  band: "line: mean, band: least – greatest",
-  means: "each the mean of its step",
+  bandKinds: {
+    drawn: "line: mean, band: least – greatest",
+    hidden: "lines: means; one that is shown alone has its band, least – greatest",
+    none: "each the mean of its step",
+  },
   rollup: {
     raw: "",
     minute: "from rollups of 1 min",
