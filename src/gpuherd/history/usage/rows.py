@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,13 +93,18 @@ def row_columns(rows: Rows, as_strings: Callable[[Coded], Any] = lambda column: 
     stays = list(dict.fromkeys(rows.keys))
     position = {key: place for place, key in enumerate(stays)}
     stay = np.array([position[key] for key in rows.keys], np.int64)
-    columns: dict[str, Any] = {"session": as_strings(_spread(coded([key.id for key in stays]), stay))}
+    columns: dict[str, Any] = {"session": as_strings(_spread(coded([_id_of(key) for key in stays]), stay))}
     for name, column in key_columns(stays).items():
         columns[name] = as_strings(_spread(column, stay)) if isinstance(column, Coded) else column[stay]
     columns |= {"slot": rows.slot, "slot_seconds": np.full(len(rows.slot), SLOT_SECONDS, np.int32)}
     columns |= {"first": rows.first, "last": rows.last}
     columns |= {name: rows.measures[:, place] for place, name in enumerate(USE_MEASURES)}
     return columns
+
+
+@lru_cache(maxsize=2**16)
+def _id_of(key: SessionKey) -> str:
+    return key.id
 
 
 def _spread(column: Coded, rows: NDArray[np.int64]) -> Coded:
