@@ -13,7 +13,9 @@ from gpuherd.history.embedded.rows import Rows, Subjects, joined, packed
 __all__ = ["Block", "Memory"]
 
 PACK_ROWS = 4096
-"""Samples that are left as they came; so many more are sorted at once."""
+"""Samples stay as they came until there are so many, or somebody asks."""
+MOST_ROWS = 262_144
+"""With more than this nobody has tended them for long: whoever brings more sorts them."""
 BLOCK_ROWS = 131_072
 """Blocks are not joined beyond this, lest the writer waits."""
 
@@ -32,9 +34,14 @@ class Memory:
         self.kind = kind
         self.subjects = Subjects()
         self._lock = threading.Lock()
+        """Held for moments."""
+        self._sorting = threading.Lock()
+        """Held while samples are sorted into blocks, and by whoever wants to see all of them."""
         self._open: list[Samples] = []
         self._open_rows = 0
         self._open_file = -1
+        self._full: list[tuple[int, list[Samples]]] = []
+        """Samples of earlier files that are not sorted yet."""
         self._blocks: list[Block] = []
         self._sealing: list[Block] = []
 
@@ -44,16 +51,23 @@ class Memory:
             return
         with self._lock:
             if self._open_file != file:
-                self._pack()
+                self._set_apart()
                 self._open_file = file
             self._open.append(samples)
             self._open_rows += len(samples)
-            if self._open_rows >= PACK_ROWS:
+            is_too_much = self._open_rows >= MOST_ROWS
+        if is_too_much:
+            self.sort()
+
+    def sort(self, least_rows: int = 0) -> None:
+        """Sort what came, if there is so much of it."""
+        if self._open_rows >= least_rows or self._full:
+            with self._sorting:
                 self._pack()
 
     def blocks(self) -> tuple[Rows, ...]:
         """Give all rows, in blocks that are each sorted; earlier ones first."""
-        with self._lock:
+        with self._sorting:
             self._pack()
             return tuple(block.rows for block in (*self._sealing, *self._blocks))
 
@@ -61,40 +75,42 @@ class Memory:
     def size_bytes(self) -> int:
         """What it takes, nearly."""
         with self._lock:
-            blocks = sum(block.rows.size_bytes for block in (*self._sealing, *self._blocks))
-            return blocks + sum(each.values.nbytes for each in self._open)
-
-    def first_file(self) -> int | None:
-        """The first of the journal's files that something in here came from; none if there is nothing."""
-        with self._lock:
-            files = [block.file for block in (*self._sealing, *self._blocks)]
-            return min([*files, *([self._open_file] if self._open else [])], default=None)
+            waiting = [*self._open, *(each for _, pieces in self._full for each in pieces)]
+            blocks = [*self._sealing, *self._blocks]
+        return sum(block.rows.size_bytes for block in blocks) + sum(each.values.nbytes for each in waiting)
 
     def begin_sealing(self) -> list[Block]:
         """Give all rows, to be written; they stay until ``end_sealing``."""
-        with self._lock:
+        with self._sorting:
             self._pack()
             self._sealing, self._blocks = [*self._sealing, *self._blocks], []
             return list(self._sealing)
 
     def end_sealing(self, rest: Sequence[Block]) -> None:
         """Let go of what was to be written, but for the rest."""
-        with self._lock:
-            self._blocks[:0] = [block for block in rest if len(block.rows)]
+        with self._sorting:
+            self._blocks = [*(block for block in rest if len(block.rows)), *self._blocks]
             self._sealing = []
 
-    def _pack(self) -> None:
+    def _set_apart(self) -> None:
         if self._open:
-            self._add(Block(self._open_file, packed(self.kind, self._open, self.subjects)))
+            self._full.append((self._open_file, self._open))
             self._open, self._open_rows = [], 0
 
+    def _pack(self) -> None:
+        with self._lock:
+            self._set_apart()
+            full, self._full = self._full, []
+        for file, samples in full:
+            self._add(Block(file, packed(self.kind, samples, self.subjects)))
+
     def _add(self, block: Block) -> None:
-        blocks = self._blocks
-        blocks.append(block)
+        blocks = [*self._blocks, block]
         # Each block is at least twice as long as the next: few blocks, and no row is sorted often.
         while len(blocks) > 1 and _are_alike(blocks[-2], blocks[-1]):
             older, newer = blocks[-2:]
             blocks[-2:] = [Block(newer.file, joined([older.rows, newer.rows]))]
+        self._blocks = blocks
 
 
 def _are_alike(older: Block, newer: Block) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuherd.history.batch import Samples, SeriesKey
 from gpuherd.history.embedded.kinds import Kind, rounded
+from gpuherd.history.places import Places
 
 __all__ = ["Rows", "Subjects", "joined", "no_rows", "packed"]
 
@@ -25,16 +26,12 @@ class Subjects:
     def __init__(self) -> None:
         self.keys: list[SeriesKey] = []
         self._numbers: dict[tuple[str, str], int] = {}
-        self._known: dict[SeriesKey, int] = {}
+        self._places = Places(lambda key: (self.number(key), 0))
 
-    def numbers(self, keys: Sequence[SeriesKey]) -> NDArray[np.int32]:
-        """Give the numbers of subjects."""
-        known = self._known
-        try:
-            return np.array([known[key] for key in keys], np.int32)
-        except KeyError:
-            known.update((key, self.number(key)) for key in keys)
-            return np.array([known[key] for key in keys], np.int32)
+    def numbers(self, samples: Samples) -> NDArray[np.int32]:
+        """Give the number of each row's subject."""
+        numbers: NDArray[np.int32] = self._places.of(samples)[0][samples.subject].astype(np.int32)
+        return numbers
 
     def number(self, key: SeriesKey) -> int:
         """Give a subject's number; a new type of a known device replaces the old one."""
@@ -75,6 +72,11 @@ class Rows:
 
     def where(self, chosen: NDArray[Any] | slice) -> Rows:
         """Give some of them, in order."""
+        if not isinstance(chosen, slice) and chosen.dtype == np.bool_:
+            if chosen.all():
+                return self
+            if not chosen.any():
+                return no_rows()
         values = {name: column[chosen] for name, column in self.values.items()}
         return Rows(self.subject[chosen], self.time[chosen], self.state[chosen], values)
 
@@ -113,7 +115,7 @@ def packed(kind: Kind, samples: Iterable[Samples], subjects: Subjects) -> Rows:
     rows = joined(
         [
             Rows(
-                subject=np.concatenate([subjects.numbers(each.keys)[each.subject] for each in given]),
+                subject=np.concatenate([subjects.numbers(each) for each in given]),
                 time=np.rint(np.concatenate([each.time for each in given]) * 1000).astype(np.int64),
                 state=np.concatenate([each.state for each in given]),
                 values={"row": np.arange(len(matrix))},

@@ -5,20 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
 
 from gpuherd.history.batch import Batch
 from gpuherd.history.embedded.kinds import DEVICES, HOSTS, KINDS
-from gpuherd.history.embedded.memory import Block, Memory
+from gpuherd.history.embedded.memory import PACK_ROWS, Block, Memory
 from gpuherd.history.embedded.reading import read_series
 from gpuherd.history.embedded.rows import Rows, joined
 from gpuherd.history.embedded.shelf import DAY_MS, HOUR_MS, Shelf
+from gpuherd.history.journal import Reading
 from gpuherd.history.settings import HistorySettings
 from gpuherd.history.store import SeriesAnswer, SeriesQuery, SinkHealth
 from gpuherd.history.tables.segments import Segment
 from gpuherd.history.tables.tables import Tables
 from gpuherd.model.errors import Failed
+from gpuherd.model.history import MissingPart
 
-__all__ = ["EmbeddedStore"]
+__all__ = ["EmbeddedStore", "JournalReader"]
 
 _log = logging.getLogger(__name__)
 
@@ -29,16 +33,32 @@ AHEAD_MS = 300_000
 """Samples that claim to be from later than this are written at once, lest the journal waits for their time to come."""
 LATE_MS = 600_000
 """Samples of hours that are over wait so long for others of their kind."""
+MOST_TIMES = 4
+"""If files cannot be written, memory grows to so many times what is set; what comes then is left in the journal."""
+_LOOK_EVERY = 16
 BUDGET_SECONDS = 20.0
 """How long one round of tending rolls up and merges; what is left is done in the next."""
+
+
+class JournalReader(Protocol):
+    """Who can read a file of the journal again."""
+
+    def read(self, number: int) -> Reading:
+        """Give what it holds."""
 
 
 class EmbeddedStore:
     """A sink and a reader. ``take`` in the writer's thread, ``tend`` in one other, ``read`` in any."""
 
     def __init__(
-        self, tables: Tables, settings: HistorySettings, *, clock: Callable[[], float] = time.time
+        self,
+        tables: Tables,
+        settings: HistorySettings,
+        *,
+        journal: JournalReader | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """``journal``: to read again what there was no memory for; without it, that waits for the next start."""
         self._tables = tables
         self._settings = settings
         self._clock = clock
@@ -48,6 +68,11 @@ class EmbeddedStore:
         self._sealed_at = 0.0
         self._last_file = 0
         self._failure: tuple[str, float] | None = None
+        self._journal = journal
+        self._skipped: set[int] = set()
+        """Files of the journal of which not everything is mirrored."""
+        self._untold_takes = 0
+        self._is_full = False
 
     @property
     def name(self) -> str:
@@ -61,9 +86,16 @@ class EmbeddedStore:
 
     def take(self, batch: Batch, file: int) -> None:
         """Mirror what the journal holds."""
+        self._last_file = max(self._last_file, file)
+        self._untold_takes += 1
+        if self._untold_takes >= _LOOK_EVERY:
+            self._untold_takes = 0
+            self._is_full = self.size_in_memory > MOST_TIMES * self._settings.memory_bytes
+        if self._is_full:
+            self._skipped = self._skipped | {file}  # it stays in the journal until there is room again
+            return
         self.memories[DEVICES.name].take(batch.devices, file)
         self.memories[HOSTS.name].take(batch.hosts, file)
-        self._last_file = max(self._last_file, file)
 
     def tend(self, now: float, open_file: int) -> None:
         """Seal, roll up, merge and forget what is due. Raises ``Failed``."""
@@ -80,6 +112,8 @@ class EmbeddedStore:
             shelf.fence = shelf.fence or open_file
         moment = int(now * 1000)
         until = (moment - GRACE_MS) // HOUR_MS * HOUR_MS
+        for memory in self.memories.values():
+            memory.sort(PACK_ROWS)
         if self.size_in_memory > self._settings.memory_bytes:
             self._seal(moment, moment + AHEAD_MS, open_file)
         elif until > self._sealed_until or moment - self._sealed_at > LATE_MS:
@@ -92,6 +126,21 @@ class EmbeddedStore:
             while time.monotonic() - begun < BUDGET_SECONDS and shelf.merge_some(moment):
                 pass
         self._forget(moment)
+        self._catch_up(open_file)
+
+    def _catch_up(self, open_file: int) -> None:
+        """Take from the journal what there was no memory for. What is taken twice counts once."""
+        if self.size_in_memory > self._settings.memory_bytes:
+            return
+        self._is_full = False
+        for file in sorted(self._skipped):
+            if file >= open_file or self._journal is None or self._is_full:
+                return
+            for _, batch in self._journal.read(file).batches:
+                self.memories[DEVICES.name].take(batch.devices, file)
+                self.memories[HOSTS.name].take(batch.hosts, file)
+            self._skipped = self._skipped - {file}
+            self._is_full = self.size_in_memory > self._settings.memory_bytes
 
     @property
     def size_in_memory(self) -> int:
@@ -100,7 +149,7 @@ class EmbeddedStore:
 
     def _seal(self, moment: int, until: int, open_file: int) -> None:
         """Bring samples before a time into files, and with them say how far the journal is settled."""
-        last_file = self._last_file
+        last_file, skipped = self._last_file, self._skipped
         rest: dict[str, list[Block]] = {}
         due: dict[str, Rows] = {}
         made: dict[str, list[Segment]] = {}
@@ -112,7 +161,7 @@ class EmbeddedStore:
                 due[name] = joined([b.rows.where(c) for b, c in zip(blocks, chosen, strict=True)])
                 made[name] = self.shelves[name].seal(due[name], memory, last_file)
             waiting = [block.file for blocks in rest.values() for block in blocks if len(block.rows)]
-            settled = max(self.settled, min([open_file, *waiting]))
+            settled = max(self.settled, min([open_file, *waiting, *skipped]))
             segments = [segment for each in made.values() for segment in each]
             if segments or settled > self.settled:
                 self._tables.commit(add=segments, settled={NAME: settled})
@@ -145,6 +194,24 @@ class EmbeddedStore:
         limits = [self._kept_from(table, moment) for table in ("raw", "minute", "quarter")]
         for shelf in self.shelves.values():
             shelf.forget(*limits)
+        if self._settings.max_bytes is not None:
+            self._shrink(self._settings.max_bytes, moment)
+
+    def _shrink(self, max_bytes: int, moment: int) -> None:
+        """Forget the oldest of the finest until what is left is small enough; not what is of today."""
+        ranks = [[getattr(kind, rank).name for kind in KINDS] for rank in ("raw", "minute", "quarter")]
+        limits = [0, 0, 0]
+        excess = self._tables.catalogue.size_bytes([name for names in ranks for name in names]) - max_bytes
+        for rank, names in enumerate(ranks):
+            segments = [segment for name in names for segment in self._tables.segments(name)]
+            for segment in sorted(segments, key=lambda each: each.end):
+                end = int(segment.end * 1000) // DAY_MS * DAY_MS + DAY_MS
+                if excess > 0 and end <= moment - DAY_MS:
+                    limits[rank] = max(limits[rank], end)
+                    excess -= segment.size_bytes
+        if any(limits):
+            for shelf in self.shelves.values():
+                shelf.forget(*limits)
 
     def read(self, query: SeriesQuery) -> SeriesAnswer:
         """Answer from memory, raw samples and rollups, whichever is fit for the range."""
@@ -152,16 +219,24 @@ class EmbeddedStore:
         name = (DEVICES if is_devices else HOSTS).name
         now = int(self._clock() * 1000)
         kept = {table: self._kept_from(table, now) for table in ("raw", "minute", "quarter")}
-        return read_series(query, self.shelves[name], self.memories[name], kept, now)
+        answer = read_series(query, self.shelves[name], self.memories[name], kept, now)
+        if self._skipped and query.end * 1000 > self._sealed_until:
+            waiting = MissingPart(
+                start=max(query.start, self._sealed_until / 1000),
+                end=query.end,
+                reason="waits to be written to files",
+            )
+            answer = replace(answer, missing=(*answer.missing, waiting))
+        return answer
 
     def health(self) -> SinkHealth:
         """Tell how it is doing."""
         tables = [s.name for kind in KINDS for s in (kind.raw, kind.minute, kind.quarter)]
         catalogue = self._tables.catalogue
-        over = self.size_in_memory > 2 * self._settings.memory_bytes
+        is_behind = bool(self._skipped) or self.size_in_memory > 2 * self._settings.memory_bytes
         return SinkHealth(
             name=NAME,
-            state="failing" if self._failure else "behind" if over else "ok",
+            state="failing" if self._failure else "behind" if is_behind else "ok",
             last_error=self._failure[0] if self._failure else None,
             last_error_at=self._failure[1] if self._failure else None,
             size_bytes=catalogue.size_bytes(tables),

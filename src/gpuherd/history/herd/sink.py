@@ -58,7 +58,7 @@ class HerdSink:
         with self._lock:
             waiting = self._waiting.setdefault(file, [])
             waiting.append(sums)
-            if len(waiting) > 64:
+            if len(waiting) > 256:
                 waiting[:] = [added(waiting)]
 
     def tend(self, now: float, open_file: int) -> None:

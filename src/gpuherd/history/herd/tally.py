@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuherd.history.batch import DEVICE_METRICS, NOT_JUDGED, Floats, Samples
+from gpuherd.history.batch import DEVICE_METRICS, NOT_JUDGED, Floats, Samples, SeriesKey
 from gpuherd.history.herd.shapes import CLASSES, SUMS
+from gpuherd.history.places import Places
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.model.history import DISTRIBUTION_EDGES
 
@@ -49,6 +50,7 @@ class Tally:
         self.types: list[str] = []
         self._type_numbers: dict[str, int] = {}
         self._devices: dict[tuple[str, str], int] = {}
+        self._places = Places(self._place)
         self._last = np.empty(0)
         """Time of the latest sample of each device."""
         self._late = np.empty(0)
@@ -58,10 +60,7 @@ class Tally:
 
     def add(self, samples: Samples) -> Sums:
         """Sum up samples of devices. A GPU without a type is partitioned: its slices count instead."""
-        numbers = np.array(
-            [self._number(key.node_id, key.uuid) if key.type else -1 for key in samples.keys], np.int64
-        )
-        types = np.array([self._type(key.type) if key.type else -1 for key in samples.keys], np.int32)
+        numbers, types = self._places.of(samples)
         device = numbers[samples.subject] if len(numbers) else np.empty(0, np.int64)
         chosen = np.flatnonzero(device >= 0)
         order = chosen[np.lexsort((samples.time[chosen], device[chosen]))]
@@ -72,6 +71,10 @@ class Tally:
         subject = samples.subject[order]
         measures = measures_of(samples.values[order], samples.state[order], samples.memory_total[subject])
         return _by_minute(device, types[subject], time - seconds, time, measures)
+
+    def _place(self, key: SeriesKey) -> tuple[int, int]:
+        """Give the numbers of a device and its type, below zero for one that does not count."""
+        return (self._number(key.node_id, key.uuid), self._type(key.type)) if key.type else (-1, -1)
 
     def _number(self, node_id: str, uuid: str) -> int:
         number = self._devices.setdefault((node_id, uuid), len(self._devices))
@@ -139,7 +142,7 @@ def measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats) 
 
 
 def _by_minute(
-    device: NDArray[np.int64], type_number: NDArray[np.int32], start: Floats, end: Floats, measures: Floats
+    device: NDArray[np.int64], type_number: NDArray[np.int64], start: Floats, end: Floats, measures: Floats
 ) -> Sums:
     first = np.floor(start / MINUTE_SECONDS).astype(np.int64)
     last = np.maximum(first, np.ceil(end / MINUTE_SECONDS).astype(np.int64) - 1)

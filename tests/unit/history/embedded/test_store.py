@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from gpuherd.history.batch import NOT_JUDGED, SeriesKey
 from gpuherd.history.embedded.kinds import SHAPES
 from gpuherd.history.embedded.store import EmbeddedStore
+from gpuherd.history.journal import Reading
 from gpuherd.history.settings import HistorySettings
 from gpuherd.history.store import SeriesAnswer, SeriesQuery
+from gpuherd.history.tables.disk import DiskFull
 from gpuherd.history.tables.tables import Tables
 from support.past import Kept, Row, batch_of, device_keys
 
@@ -43,6 +46,12 @@ class Past:
         for file, rows in self.journal:
             if file >= self.store.settled:
                 self.store.take(batch_of(rows), file)
+
+    def read(self, number: int) -> Reading:
+        """Give what the journal holds, as its files do."""
+        return Reading(
+            batches=[(n, batch_of(rows)) for n, (f, rows) in enumerate(self.journal) if f == number]
+        )
 
     def start_anew(self) -> None:
         self.tables.close()
@@ -365,4 +374,43 @@ def test_whatever_comes_in_whatever_order(
             past.start_anew()
     for key in keys:
         past.check(key, MIDNIGHT, past.now, points)
+    past.tables.close()
+
+
+def test_without_room_in_memory_samples_wait_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = Past(tmp_path, HistorySettings(memory_bytes=2**12))
+    past.store._journal = past
+    keys = device_keys(4)
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise DiskFull("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(past.tables, "write", refuse)
+        for minute in range(64):
+            past.take(random_rows(keys, MIDNIGHT + minute * 60, 60))
+            with contextlib.suppress(DiskFull):
+                past.tend(MIDNIGHT + minute * 60 + 60)
+        assert past.store.size_in_memory < 2**16
+        assert past.store.health().state == "failing"
+    assert past.ask(keys[0], MIDNIGHT, past.now).missing
+    for _ in range(200):
+        past.tend()
+        if past.store.health().state == "ok":
+            break
+    past.check(keys[0], MIDNIGHT, MIDNIGHT + 3840, 60)
+    past.check(keys[3], MIDNIGHT, MIDNIGHT + 3840, 400)
+    past.tables.close()
+
+
+def test_a_bound_on_bytes_forgets_old_days_first(tmp_path: Path) -> None:
+    past = Past(tmp_path, HistorySettings(max_bytes=1))
+    (key,) = device_keys(1)
+    live(past, (key,), MIDNIGHT, HOUR)
+    live(past, (key,), MIDNIGHT + 3 * DAY, HOUR)
+    assert not past.tables.segments("devices_raw", MIDNIGHT, MIDNIGHT + DAY)
+    assert past.tables.segments("devices_raw", MIDNIGHT + 3 * DAY)
+    past.check(key, MIDNIGHT + 3 * DAY, MIDNIGHT + 3 * DAY + HOUR)
     past.tables.close()
