@@ -1,4 +1,4 @@
-// Generated from OpenAPI 8f13e94aad7d4937e241e0340ba2667781249ec6db7372f3de0171687e041f94 by `npm run generate`; do not edit.
+// Generated from OpenAPI 47b0bc6ca1cd24b43b5e4033361c86498401d5ceb145031d4072fb1f5f0f57c3 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -2276,6 +2276,11 @@ export interface components {
              * @default 0
              */
             too_old_samples?: number;
+            /**
+             * @description Samples whose use could not be counted; the hub's log says why.
+             * @default 0
+             */
+            uncounted_samples?: number;
             /**
              * @description Taken and not yet written down.
              * @default 0
