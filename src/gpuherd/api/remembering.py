@@ -34,6 +34,7 @@ from gpuherd.sources.push import NodeLinks
 __all__ = ["PastOutfit", "Remembering"]
 
 TEND_SECONDS = 2.0
+DAY_SECONDS = 86_400.0
 
 
 class PastOutfit(NamedTuple):
@@ -149,6 +150,7 @@ class Remembering:
                 calls=front.calls,
                 people=front.authority,
                 live=self._fleet,
+                named_seconds=self._outfit.history.pseudonymise_after_days * DAY_SECONDS,
             ),
             reads=reads,
             live_free=self._live_free,

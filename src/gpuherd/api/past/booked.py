@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -14,6 +14,8 @@ from gpuherd.model.history import BookingUsage, UsageKey
 __all__ = ["BookedDevices", "Holder", "booked_devices", "booking_keys"]
 
 HOUR = 3600.0
+PORTION_SECONDS = 3_000 * 86_400.0
+"""Devices × time that are looked at at once: some hundred thousand rows."""
 Key = str | tuple[str, str] | None
 
 
@@ -34,8 +36,35 @@ class BookedDevices(Struct, frozen=True):
     holders: tuple[Holder, ...]
 
     def ask(self, reader: UsageReader) -> tuple[BookedUse, ...]:
-        """Find out what became of them. Blocking."""
-        return reader.booked(self.spans) if self.spans else ()
+        """Find out what became of them, in the order of the spans. Blocking."""
+        found: dict[int, BookedUse] = {}
+        for places in self._portions():
+            uses = reader.booked([self.spans[place] for place in places])
+            found.update(zip(places, uses, strict=True))
+        return tuple(found[place] for place in range(len(self.spans)))
+
+    def _portions(self) -> Iterator[list[int]]:
+        """Give the places of spans to be asked for together: neighbours in time, and not too many days of devices.
+
+        Everything that was on a device between the first begin and the last end is looked at for them.
+        """
+        portion: list[int] = []
+        devices: set[tuple[str, str]] = set()
+        start = end = 0.0
+        for place in sorted(range(len(self.spans)), key=lambda place: self.spans[place].start):
+            span = self.spans[place]
+            wider = max(end, span.end)
+            count = len(devices | {(span.node_id, span.uuid)})
+            if portion and count * (wider - start) > PORTION_SECONDS:
+                yield portion
+                portion, devices, wider = [], set(), span.end
+            if not portion:
+                start = span.start
+            portion.append(place)
+            devices.add((span.node_id, span.uuid))
+            end = wider
+        if portion:
+            yield portion
 
 
 def booked_devices(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 from gpuherd.api.errors import HttpError
 from gpuherd.bookings.herd import Herd
@@ -53,7 +54,6 @@ class PastFace:
         self._pseudonym = pseudonym
         self._groups = groups
         self._reads_all = viewer.privacy == "admin" or shows_command_lines
-        self._names = {device.ref.node_id: device.node_name for device in herd.devices.values()}
 
     @property
     def reads_commands_of_others(self) -> bool:
@@ -94,6 +94,11 @@ class PastFace:
             return None
         is_own = raw is not None and (raw in self._own or self._alias(raw) in self._own)
         return command if self._reads_all or is_own else program_name(command)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        # Not before it is needed, and so in the thread that needs it.
+        return {device.ref.node_id: device.node_name for device in self._herd.devices.values()}
 
     # -- things ------------------------------------------------------------------------------------------------
 

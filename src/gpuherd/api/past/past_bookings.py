@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from gpuherd.api.booking_memory import BookingMemory, People
@@ -18,8 +18,7 @@ from gpuherd.records.bookings import BookingRecords
 
 __all__ = ["LiveHolders", "PastBookings"]
 
-MAX_RANGE_SECONDS = 400 * 86_400.0
-"""Of longer ranges, bookings are not compared with use."""
+NAMED_SECONDS = 180 * 86_400.0
 
 
 _HELD: tuple[BookingState, ...] = ("active",)
@@ -45,16 +44,21 @@ class PastBookings:
         calls: RecordCalls,
         people: People,
         live: LiveHolders,
+        named_seconds: float = NAMED_SECONDS,
     ) -> None:
+        """``named_seconds``: for how long use bears names; of before that it cannot be told whose it was."""
         self._memory = memory
         self._records = records
         self._calls = calls
         self._people = people
         self._live = live
+        self._named_seconds = named_seconds
 
-    async def booked(self, face: PastFace, span: Range, only: UsageFilter) -> BookedDevices | None:
-        """Give every device that was booked in a range; none if that cannot be told now, or was not asked for."""
-        if span.end - span.start > MAX_RANGE_SECONDS or only.job is not None:
+    async def booked(
+        self, face: PastFace, span: Range, only: UsageFilter, *, now: float
+    ) -> BookedDevices | None:
+        """Give every device that was booked in a range; none if it cannot be told what became of them."""
+        if span.start < now - self._named_seconds or only.job is not None:
             return None
         try:
             found = await self._calls.run(
@@ -63,15 +67,18 @@ class PastBookings:
                 ends_at=int(span.end),
                 states=_HELD,
             )
+            # Who holds them is known here; all else is done elsewhere, as there may be many.
+            holders = {_holding(booking): self._holder(face, booking) for booking in _distinct(found)}
+            return await self._calls.run(
+                booked_devices,
+                found,
+                span.start,
+                span.end,
+                holder_of=lambda booking: holders[_holding(booking)],
+                is_wanted=_wanted(face, only),
+            )
         except Failed:
             return None  # use can be told without the records; their own trouble is told elsewhere
-        return booked_devices(
-            found,
-            span.start,
-            span.end,
-            holder_of=lambda booking: self._holder(face, booking),
-            is_wanted=_wanted(face, only),
-        )
 
     def reserved(self, face: PastFace, now: float) -> dict[str, int]:
         """Count the devices that are booked right now, by their holders."""
@@ -100,6 +107,16 @@ class PastBookings:
         else:
             groups = owner.groups if owner is not None and owner.groups else (None,)
         return Holder(shown, groups, names.with_aliases(users))
+
+
+def _holding(booking: Booking) -> tuple[str | None, str, str | None, str]:
+    """Give what it depends on who holds a booking."""
+    return booking.owner_id, booking.owner_name, booking.group, booking.origin
+
+
+def _distinct(bookings: Iterable[Booking]) -> Iterable[Booking]:
+    """Give one booking of each holder."""
+    return {_holding(booking): booking for booking in bookings}.values()
 
 
 def _wanted(face: PastFace, only: UsageFilter) -> Callable[[Holder, str, str], bool]:

@@ -94,7 +94,7 @@ class UsageDesk:
             return _told(report, question.format, usage_csv, "gpuherd-usage.csv")
 
         async def answer() -> Answer:
-            booked = await self._bookings.booked(face, span, question.only)
+            booked = await self._bookings.booked(face, span, question.only, now=self._clock.wall())
             return await self._questions.run(work, booked)
 
         key = ("usage", span, question.by, question.only, question.limit, question.format)
@@ -208,7 +208,7 @@ class UsageDesk:
                     return Answer(body=msgspec.json.encode(report))
 
         async def answer() -> Answer:
-            booked = await self._bookings.booked(face, month.span, UsageFilter())
+            booked = await self._bookings.booked(face, month.span, UsageFilter(), now=written_at)
             return await self._questions.run(work, booked)
 
         key = ("month", month.month, zone.key, month.span, question.format)

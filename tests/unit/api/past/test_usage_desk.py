@@ -26,8 +26,11 @@ from gpuherd.api.history_service import (
     UsageQuestion,
     Wanted,
 )
+from gpuherd.api.past import booked as booked_module
+from gpuherd.api.past.booked import BookedDevices, Holder
 from gpuherd.history.batch import SeriesKey, SessionKey
 from gpuherd.history.settings import UsageSettings
+from gpuherd.history.usage.asking import BookedSpan
 from gpuherd.model.bookings import DeviceRef
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.model.history import (
@@ -375,9 +378,33 @@ def test_booked_against_used(past: ReportedPast, engine: Engine) -> None:
     pseudonym = past.fleet.face("public").user("ada")
     assert {row.key: row.bookings for row in public.rows}[pseudonym] == mine
     assert "Carl" not in {row.key for row in public.rows}
+    long = UsageQuestion(span=Wanted(since="181d"), by="user", only=UsageFilter(), limit=10)
+    older: UsageReport = read(asyncio.run(past.usage.usage(VIEWERS["bob"], long)), UsageReport)
+    assert older.bookings is None  # of some of that time it is not known any more who was there
     filtered = usage(past, "bob", "node", UsageFilter(user="ada", node="n2")).bookings
     assert filtered is not None
     assert filtered.booked_hours == pytest.approx(4.0)
+
+
+def test_many_bookings_are_compared_in_portions(past: ReportedPast, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = int(NOW) - 40 * 3600
+    spans = []
+    for number in range(30):
+        node, index = [("n1", 0), ("n1", 1), ("n2", 0)][number % 3]
+        first = begin + (number * 7 % 30) * 3600.0
+        users = frozenset({"ada" if number % 2 else "bob"})
+        spans.append(
+            BookedSpan(number, users, node, f"GPU-{node}-{index}", first, first + 3600.0 * (1 + number % 5))
+        )
+    past.keep([*stay("ada", "n1", 0, begin, NOW - 3600), *stay("bob", "n2", 0, begin + 7200, NOW - 7200)])
+    holder = Holder("x", (None,), frozenset())
+    booked = BookedDevices(tuple(spans), (holder,) * len(spans))
+    whole = booked.ask(past.memory.usage)
+    monkeypatch.setattr(booked_module, "PORTION_SECONDS", 4 * 3600.0)
+    assert len(list(booked._portions())) > 5
+    assert booked.ask(past.memory.usage) == whole
+    assert [use.id for use in whole] == list(range(30))
+    assert BookedDevices((), ()).ask(past.memory.usage) == ()
 
 
 def _with_id(account_id: str) -> Account:
