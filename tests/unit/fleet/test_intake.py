@@ -299,3 +299,23 @@ def test_samples_are_kept_although_their_use_cannot_be_counted(
     batch = written(intake)
     assert (len(batch.devices), len(batch.uses), batch.notes) == (1, 0, b"")
     assert (intake.uncounted_samples, ledger.resets) == (1, 1)
+
+
+def test_devices_that_come_and_go_do_not_use_up_numbers(
+    intake: Intake, monkeypatch: pytest.MonkeyPatch, speaker: Callable[[str], Speaker]
+) -> None:
+    monkeypatch.setattr("gpuherd.fleet.intake.MAX_NUMBERED", 10)
+    node, numberings = speaker("n1"), set()
+    for number in range(30):
+        node.describe(gpu(number), gpu(number + 1))
+        node.sample(IDLE, WORKING)
+        samples = written(intake).devices
+        assert {key.uuid for key in samples.keys} == {f"GPU-{number}", f"GPU-{number + 1}"}
+        working = samples.keys[samples.subject[1]]
+        assert working.uuid == f"GPU-{number + 1}"
+        assert samples.numbering is not None
+        assert samples.numbers is not None
+        assert [samples.numbering.keys[place] for place in samples.numbers] == list(samples.keys)
+        assert len(samples.numbering) <= 12
+        numberings.add(samples.numbering)
+    assert len(numberings) > 1

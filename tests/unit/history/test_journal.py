@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuherd.history import journal as journal_module
-from gpuherd.history.batch import Batch, FrameMark
+from gpuherd.history.batch import Batch, FrameMark, Numbering
 from gpuherd.history.journal import Journal, JournalFiles, Reading
 from gpuherd.history.tables.disk import DiskFull
 from gpuherd.model.errors import Failed
@@ -64,6 +66,27 @@ def test_any_batches_come_back(
     batches = [make_batch(n, devices=devices, nodes=nodes, uses=uses) for n, devices, nodes, uses in shapes]
     write(folder, batches)
     found = JournalFiles(folder).read(1).batches
+    assert all(same(one, other) for (_, one), other in zip(found, batches, strict=True))
+
+
+def test_keys_that_are_known_by_number_are_written_like_others(tmp_path: Path) -> None:
+    first, second = Numbering(), Numbering()
+    batches = []
+    for number in range(12):
+        numbering = first if number % 4 else second  # one is given up for another
+        batch = make_batch(number)
+        numbers = np.array([numbering.number(key) for key in batch.devices.keys])
+        batches.append(
+            dataclasses.replace(
+                batch,
+                devices=dataclasses.replace(batch.devices, numbering=numbering, numbers=numbers),
+                uses=dataclasses.replace(batch.uses, numbers=np.array([0, 1]) + number // 2 * 2)
+                if number % 2 == 0
+                else batch.uses,
+            )
+        )
+    write(tmp_path, batches)
+    found = JournalFiles(tmp_path).read(1).batches
     assert all(same(one, other) for (_, one), other in zip(found, batches, strict=True))
 
 
