@@ -36,6 +36,7 @@ svg text { font: 10px system-ui, sans-serif; fill: #4b5768; }
 td svg { width: 8rem; height: .7rem; }
 .keys td:first-child { width: 55%; }
 .legend span { display: inline-block; margin: 0 .9rem .2rem 0; }
+.legend svg { display: inline-block; width: .7rem; height: .7rem; margin-right: .3rem; }
 @media print { body { margin: 0; max-width: none; font-size: 11px; } h2 { margin-top: 1.2rem; } }
 """
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
