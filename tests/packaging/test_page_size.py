@@ -15,7 +15,7 @@ MAX_LOOKING_BYTES = 150_000
 MAX_START_BYTES = MAX_LOOKING_BYTES // 2
 MAX_ACTING_BYTES = 70_000
 """Logging in, accounts, administration, the timeline and booking; each loaded when it is asked for."""
-MAX_PAST_BYTES = 47_000
+MAX_PAST_BYTES = 48_000
 """History charts and reports of usage; the library they draw with is needed for now, too."""
 _SUFFIXES = (".svelte", ".svelte.ts", ".ts", ".css")
 
