@@ -76,7 +76,7 @@ class Reports:
             end=table.end,
             by=by,
             rows=tuple(rows[:limit]),
-            omitted_rows=max(0, len(rows) - limit),
+            omitted_rows=max(0, len(rows) - limit) + table.omitted_rows,
             totals=self._prices.figures(table.totals),
             bookings=all_booked,
             capacity_hours=capacity.seen_hours,
