@@ -30,7 +30,7 @@ from gpuherd.fleet.recent import Recent, RecentView
 from gpuherd.fleet.report_run import ReportRun
 from gpuherd.fleet.rows import DeviceRows, NodeRows
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings, PrivacySettings
-from gpuherd.fleet.states import kept_states, restore_states
+from gpuherd.fleet.states import KeptState, kept_states, restore_states
 from gpuherd.fleet.twins import find_twins
 from gpuherd.fleet.views import NODE_STATES, DeviceView, FleetNotice, FleetView, NodeView, Totals, UserView
 from gpuherd.model.bookings import BookingUse, DeviceBookingFacts, DeviceRef
@@ -381,6 +381,14 @@ class Fleet:
         if node is None or node_id in self._reports:
             return False
         node.runs = {boot_id: runs.get(boot_id, -1) for boot_id in node.runs}
+        return True
+
+    def recall(self, node_id: str, states: Mapping[str, KeptState]) -> bool:
+        """Say since when devices, by uuid, have been what they are; false as long as the node has not reported."""
+        node = self._nodes.get(node_id)
+        if node is None or not node.devices:
+            return False
+        restore_states(node, self._rows, self.clock, dict(states))
         return True
 
     # -- faces -------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from gpuherd.wiring.demo_bookings import book_demo_herd
 from gpuherd.wiring.demo_files import fill_past
 from gpuherd.wiring.demo_herd import DemoNode, demo_herd
 from gpuherd.wiring.demo_past import FINE_DAYS, DemoPast
+from gpuherd.wiring.demo_stays import states_now
 from gpuherd.wiring.past import past_outfit
 from gpuherd.wiring.simulated_node import SimulatedNode
 from gpuherd.wiring.up import run_beside, stop_signals, tell_setup_link, write_secret
@@ -46,6 +47,7 @@ DEMO_USAGE = UsageSettings(
     cost_per_gpu_hour=1.2, cost_per_gpu_hour_by_type={"H100 80GB": 2.5}, cost_per_kwh=0.25
 )
 DEMO_DAYS = 90
+RECALL_SECONDS = 120
 SEED = 7
 
 
@@ -92,7 +94,12 @@ async def demo(
             (folder / "order.json").write_bytes(msgspec.json.encode(order))
             tell(f"gpuherd demo, {nodes} simulated nodes: {hub.url}   (Ctrl+C stops it)")
             await tell_setup_link(hub, tell)
-            await run_beside(hub, stop, keep_running("the herd", ["-m", "gpuherd.wiring.demo", str(folder)]))
+            await run_beside(
+                hub,
+                stop,
+                keep_running("the herd", ["-m", "gpuherd.wiring.demo", str(folder)]),
+                _recall(hub, herd, node_ids, epoch, days),
+            )
 
 
 async def _fill_past(
@@ -119,6 +126,20 @@ async def _fill_past(
             fill_past(library, story)
 
     await asyncio.to_thread(fill)
+
+
+async def _recall(
+    hub: Hub, herd: tuple[DemoNode, ...], node_ids: dict[str, str], now: float, days: int
+) -> None:
+    """Let the live view know since when devices have been what they are, as soon as their nodes report."""
+    waiting = {node_ids[node.name]: states_now(node, now, days) for node in herd}
+    for _ in range(RECALL_SECONDS):
+        await asyncio.sleep(1.0)
+        waiting = {
+            node_id: states for node_id, states in waiting.items() if not hub.fleet.recall(node_id, states)
+        }
+        if not waiting:
+            return
 
 
 async def play(folder: Path) -> None:

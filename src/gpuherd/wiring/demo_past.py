@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuherd.collect.scenario import SimulatedGpu
+from gpuherd.collect.scenario import Noise, SimulatedGpu
 from gpuherd.history.batch import (
     DEVICE_METRICS,
     HOST_METRICS,
@@ -40,6 +40,10 @@ BUSY_FROM = 0.05
 FREE, BUSY, HELD = (DEVICE_STATES.index(state) for state in ("free", "busy", "held"))
 _DEVICE = {name: place for place, name in enumerate(DEVICE_METRICS)}
 _HOST = {name: place for place, name in enumerate(HOST_METRICS)}
+
+
+def _mean(value: object) -> float:
+    return plain_number(value.mean if isinstance(value, Noise) else value)
 
 
 class _Card:
@@ -117,6 +121,7 @@ class DemoPast:
         self.now = now
         self.begins = float(np.floor((now - days * DAY) / DAY) * DAY)
         self._cards: list[list[_Card]] = []
+        self._hosts_of = {node_ids[node.name]: node.scenario.host for node in herd}
         self._node_ids = []
         self.stays: list[tuple[SeriesKey, Stay]] = []
         for number, node in enumerate(herd):
@@ -140,7 +145,7 @@ class DemoPast:
         """Give a batch for a day or more, the later the finer. The last ones are sampled as nodes report."""
         start = self.begins
         for ago, grain, length in GRAINS:
-            until = self.now - grain if not ago else np.floor((self.now - ago) / 900.0) * 900.0
+            until = self.now - grain if not ago else np.floor((self.now - ago) / HOUR) * HOUR
             while start < until:
                 end = min(start + length, until)
                 is_last = not ago and end == until
@@ -178,9 +183,17 @@ class DemoPast:
                 if card.key.node_id == node_id
             ]
             load = np.mean(own, axis=0) if own else np.zeros(len(times))
-            values[place, :, _HOST["cpu_ratio"]] = np.round(0.04 + 0.5 * load, 3)
-            values[place, :, _HOST["load_1m"]] = np.round(1 + 40 * load, 2)
-            values[place, :, _HOST["memory_used_bytes"]] = np.round((40 + 160 * load) * 2**30)
+            host = self._hosts_of[node_id]
+            if host is None:
+                continue
+            level = 0.6 + 0.7 * load  # about what it does now when half of its GPUs work
+            values[place, :, _HOST["cpu_ratio"]] = np.round(
+                np.minimum(1.0, _mean(host.cpu_percent) / 100 * level), 3
+            )
+            values[place, :, _HOST["load_1m"]] = np.round(_mean(host.load_1m) * level, 2)
+            values[place, :, _HOST["memory_used_bytes"]] = np.round(
+                _mean(host.memory_used_bytes) * (0.8 + 0.4 * load)
+            )
             values[place, :, _HOST["uptime_seconds"]] = np.round(times - self.begins + 41 * DAY)
         count = len(self._node_ids)
         return Samples(

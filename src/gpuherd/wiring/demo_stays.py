@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from gpuherd.collect.scenario import Noise, SimulatedGpu, SimulatedProcess, Sum
+from gpuherd.fleet.states import KeptState
+from gpuherd.model.devices import DeviceState
 from gpuherd.wiring.demo_herd import HELD, SERVING, TRAINING, DemoNode
 
-__all__ = ["Stay", "demo_stays", "plain_number"]
+__all__ = ["Stay", "demo_stays", "plain_number", "states_now"]
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -52,6 +54,28 @@ def demo_stays(node: DemoNode, *, now: float, days: float) -> list[Stay]:
         for group in _past(chance, lane, begins, until - 60.0):
             stays += group
     return sorted(stays, key=lambda stay: (stay.device, stay.start))
+
+
+def states_now(node: DemoNode, now: float, days: float) -> dict[str, KeptState]:
+    """Give since when the node's whole GPUs have been what they are, by uuid; without a past, nothing."""
+    if not days:
+        return {}
+    last: dict[int, Stay] = {}
+    for stay in demo_stays(node, now=now, days=days):
+        last[stay.device] = stay
+    states = {}
+    for device, gpu in enumerate(node.scenario.gpus):
+        latest = last.get(device)
+        if latest is None or gpu.mig_slices:
+            continue
+        state: DeviceState = "free"
+        since, taken_at, active_at = latest.end, None, None
+        if latest.goes_on:
+            state = "busy" if latest.load > 0 else "held"
+            since = taken_at = latest.start
+            active_at = now if latest.load > 0 else None
+        states[gpu.uuid] = KeptState(state, since, state, since, active_at, taken_at)
+    return states
 
 
 def _current(device: int, gpu: SimulatedGpu, process: SimulatedProcess, now: float) -> Stay:
