@@ -227,6 +227,13 @@ class Catalogue:
                 raise DiskFull(f"history: the disk of {self.folder} is full; make room on it") from error
             raise Failed(f"history: cannot write in {self.folder}: {error.strerror}") from error
 
+    def _try_to_write(self, manifest: Manifest) -> None:
+        """Write at a start, which may do without: what is not written now is found again at the next."""
+        try:
+            self._write(manifest)
+        except Failed as error:
+            _log.warning("%s", error)
+
     def _lost(self, segment: Segment, reason: str) -> Lost:
         _log.error("history: %s cannot be used: %s", self.folder / segment.file, reason)
         return Lost(
@@ -262,7 +269,7 @@ class Catalogue:
             self._serial = max((int(path.stem[-8:], 16) for path in files), default=0)
             if not files:
                 # From now on, a file without a list is one that was never listed, not one whose list was lost.
-                self._write(Manifest())
+                self._try_to_write(Manifest())
             return Manifest()
         manifest = found.manifest
         self._serial = manifest.serial
@@ -278,11 +285,7 @@ class Catalogue:
                     *(self._lost(s, unsound[s.file]) for s in manifest.segments if s.file in unsound),
                 ),
             )
-            try:
-                self._write(manifest)
-            except Failed as error:
-                # What is not written now is found again at the next start.
-                _log.warning("%s", error)
+            self._try_to_write(manifest)
         listed = {segment.file for segment in manifest.segments}
         for path in files:
             file = f"{path.parent.name}/{path.name}"

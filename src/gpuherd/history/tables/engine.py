@@ -25,6 +25,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 _READ_AHEAD_THREADS = 2
 """As quick as the usual eight, of which each DuckDB would have its own."""
+_MOST_WORDS = 20_000
 _SPILL_PER_MEMORY = 4
 """How much of what does not fit in memory may be on disk for a while, in multiples of the memory."""
 
@@ -117,17 +118,18 @@ class Engine:
         arrays: Mapping[str, Columns] | None = None,
         lists: Mapping[str, list[str | None]] | None = None,
     ) -> None:
-        """Run one statement that gives nothing; ``lists`` are its variables."""
+        """Run one statement that gives nothing; ``lists`` are its variables, one list of strings each."""
         with self._failures(), self._connection() as connection:
             for name, columns in (arrays or {}).items():
                 connection.register(name, dict(columns))
             for name, values in (lists or {}).items():
-                connection.execute(f"SET VARIABLE {name} = ?::VARCHAR[]", [values])
+                _set_list(connection, name, values)
             connection.execute(sql, list(parameters))
             for name in arrays or ():
                 connection.unregister(name)
             for name in lists or ():
                 connection.execute(f"RESET VARIABLE {name}")
+                connection.execute(f"DROP TYPE IF EXISTS {name}_word")
 
     def renew(self) -> None:
         """Open it anew, without what it remembers of files that are gone. Questions that are being asked go on."""
@@ -196,6 +198,21 @@ class Engine:
             # Of damaged files, DuckDB says almost anything.
             full = "No space left on device" in str(error) or "max_temp_directory_size" in str(error)
             raise (DiskFull if full else Unreadable)(f"history: {_sentence(error)}") from error
+
+
+def _set_list(connection: DuckDBPyConnection, name: str, values: list[str | None]) -> None:
+    """Make a variable of strings: as numbers with a dictionary, if they are few, which spares copying each of them."""
+    if not 0 < len(values) <= _MOST_WORDS or values.count(None) == len(values):
+        connection.execute(f"SET VARIABLE {name} = ?::VARCHAR[]", [values])
+        return
+    connection.register("words", {"word": np.array(values, object), "position": np.arange(len(values))})
+    connection.execute(
+        f"CREATE TEMP TYPE {name}_word AS ENUM (SELECT DISTINCT word FROM words WHERE word IS NOT NULL)"  # noqa: S608
+    )
+    connection.execute(
+        f"SET VARIABLE {name} = (SELECT list(word::{name}_word ORDER BY position) FROM words)"  # noqa: S608
+    )
+    connection.unregister("words")
 
 
 def _sentence(error: Exception) -> str:

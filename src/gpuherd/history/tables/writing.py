@@ -159,13 +159,14 @@ def _sorted_rows(columns: Mapping[str, Sortable], shape: Shape) -> NDArray[np.in
     # Columns that are not given are the same in all rows.
     order_by = [name for name in shape.order_by if name in columns]
     unique_by = [name for name in shape.unique_by if name in columns]
+    sort_keys = {name: _sort_key(columns[name]) for name in {*order_by, *unique_by}}
     if order_by:
-        order = np.lexsort([_sort_key(columns[name]) for name in reversed(order_by)])
+        order = np.lexsort([sort_keys[name] for name in reversed(order_by)])
         if bool((order[1:] > order[:-1]).all()):
             order = None
     if not unique_by:
         return order
-    keys = [_sort_key(columns[name]) for name in unique_by]
+    keys = [sort_keys[name] for name in unique_by]
     is_by_key = frozenset(order_by[: len(keys)]) == frozenset(unique_by)
     by_key = order if is_by_key else np.lexsort(keys[::-1])
     # The order of sorting is stable: the last of those that agree was given last.
@@ -194,8 +195,8 @@ def _sort_key(column: Sortable) -> NDArray[Any]:
 def _column_statement(shape: Shape, columns: Mapping[str, Sortable]) -> Statement:
     """Give the SELECT that makes a shape's rows of columns, in order.
 
-    Strings are looked up in a list by position, which keeps the order of the rows; a join would not. That takes as long
-    as writing objects and spares making them.
+    Strings are looked up in a list by position, which keeps the order of the rows; a join would not. That takes next to
+    no time, while an object for each string would take half as long as all numbers.
     """
     if len({len(column) for column in columns.values()}) != 1:
         raise ValueError("columns of different lengths")
@@ -208,16 +209,22 @@ def _column_statement(shape: Shape, columns: Mapping[str, Sortable]) -> Statemen
         if column is None:
             parts.append(f"CAST(NULL AS {kind}) AS {named(name)}")
             continue
+        array = np.where(column.codes < 0, 0, column.codes + 1) if isinstance(column, Coded) else column
+        given[name] = np.ascontiguousarray(array if order is None else array[order])
         if isinstance(column, Coded):
             variable = f"strings_{position}"
-            lists[variable] = list(column.values)
-            array = np.where(column.codes < 0, 0, column.codes + 1)
-            source = f"getvariable('{variable}')[{named(name)}]"
-        else:
-            array, source = column, named(name)
-        given[name] = np.ascontiguousarray(array if order is None else array[order])
+            lists[variable] = [None if value is None else _encodable(value) for value in column.values]
+            # Not cast to what it is in the file: that would make strings of numbers before it is time.
+            parts.append(f"getvariable('{variable}')[{named(name)}] AS {named(name)}")
+            continue
+        source = named(name)
         # Numbers that nobody knows are NaN in numpy and null in a file, where they cost next to nothing.
-        if given[name].dtype.kind == "f" and name != shape.time:
+        if given[name].dtype.kind == "f" and np.isnan(given[name]).any():
             source = f"CASE WHEN isnan({source}) THEN NULL ELSE {source} END"
         parts.append(f"CAST({source} AS {kind}) AS {named(name)}")
     return Statement(f"SELECT {', '.join(parts)} FROM given", arrays={"given": given}, lists=lists)
+
+
+def _encodable(text: str) -> str:
+    """One name that is no text must not keep all the others from being written."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

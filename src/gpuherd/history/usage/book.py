@@ -173,6 +173,8 @@ class UsageBook:
             try:
                 self._seal_if_due(now, open_file)
                 self.upkeep.tend(now)
+                # For all tables: there is a book of usage wherever samples are kept.
+                self.tables.tend(now)
             except Failed as error:
                 self._last_error = (str(error), now)
                 raise

@@ -49,6 +49,25 @@ def test_of_rows_that_agree_the_last_counts(tables: Tables) -> None:
     assert kept(tables) == [(1.0, "a", 2.0), (0.0, "b", 4.0), (1.0, "b", None)]
 
 
+@pytest.mark.parametrize("count", [1, 3, 30_000])
+def test_strings_of_any_kind_and_number(tmp_path: Path, count: int) -> None:
+    tables = open_rows(tmp_path, Shape("rows", ROWS.columns))
+    strange = ["", "a'b\"c\\", "x\x00y", "\u202e🐄", "same", "same", "NULL", None, "\ud800"]
+    values = [*strange, *(f"name-{n}" for n in range(count))]
+    codes = np.arange(-1, len(values))
+    segment = tables.write("rows", {"time": codes * 1.0, "name": Coded(codes, values)}, partition=0)
+    tables.commit(add=[segment])
+    assert [name for _, name, _ in kept(tables)] == [None, *strange[:-1], "?", *values[len(strange) :]]
+    # Nor is anything left over for the next.
+    nobody = tables.write(
+        "rows", {"time": np.zeros(2), "name": Coded(np.array([0, -1]), [None])}, partition=0
+    )
+    assert nobody is not None
+    tables.commit(add=[nobody])
+    assert kept(tables, [nobody]) == [(0.0, None, None)] * 2
+    tables.close()
+
+
 def test_rows_are_told_apart_by_other_columns_than_they_are_sorted_by(tmp_path: Path) -> None:
     shape = Shape("rows", ROWS.columns, order_by=("time",), unique_by=("name",))
     tables = open_rows(tmp_path, shape)
