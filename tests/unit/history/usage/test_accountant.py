@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuherd.history.batch import USE_MEASURES, Batch, SessionKey, Uses
-from gpuherd.history.usage.accountant import MAX_OPENED, Accountant
+from gpuherd.history.usage.accountant import Accountant
 from gpuherd.history.usage.register import Register
 from gpuherd.history.usage.standing import Standing
 from gpuherd.model.devices import DeviceFacts
 from support.reckoner import Reckoner, Sums, who_of
+from support.soak import SOAK
 from support.used_herd import (
     GIB,
     START,
@@ -87,15 +88,17 @@ def rows_of(uses: Uses) -> list[tuple[str | None, dict[str, float]]]:
     ]
 
 
+@pytest.mark.soak
 @given(SEEDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50 * SOAK, deadline=None)
 def test_it_agrees_with_a_plain_count(seed: int) -> None:
     frames = made_up_herd(seed)
     assert_same(sums_of(batch.uses for batch in counted(frames)), reckon(frames).sums)
 
 
+@pytest.mark.soak
 @given(SEEDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20 * SOAK, deadline=None)
 def test_how_samples_are_cut_into_flushes_makes_no_difference(seed: int) -> None:
     frames = made_up_herd(seed)
     draw = Random(seed)  # noqa: S311
@@ -212,16 +215,17 @@ def test_the_command_of_the_largest_process_is_told_once() -> None:
     assert [batch.uses.commands for batch in batches] == [("run 2",), (None,), (None,)]
 
 
-def test_a_node_that_makes_up_users_fills_no_memory() -> None:
+def test_a_node_that_makes_up_users_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuherd.history.usage.accountant.MAX_OPENED", 40)
     ledger = EmptyLedger()
     accountant = Accountant(ledger)
     row = [device_row(0.5, GIB)]
-    for number in range(3 * MAX_OPENED):
+    for number in range(120):
         here = scene("n", [GPU], (0, f"u{number}", None, None, "compute"))
-        accountant.take(
-            [frame(here, START + 0.01 * number, row, [GIB]).sample], device_rows([frame(here, 0, row, [GIB])])
-        )
-    assert len(ledger.register) <= 2 * MAX_OPENED + 2
+        each = frame(here, START + 0.1 * number, row, [GIB])
+        uses = accountant.take([each.sample], device_rows([each])).uses
+    assert len(ledger.register) == 41
+    assert [key.user for key in uses.keys] == [None]
 
 
 def test_numbers_are_used_again_when_stays_are_over() -> None:
