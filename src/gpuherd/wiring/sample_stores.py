@@ -31,7 +31,7 @@ def embedded_store(
     """Keep samples in files of our own."""
     from gpuherd.history.embedded.store import EmbeddedStore  # noqa: PLC0415
 
-    store = EmbeddedStore(tables, settings, clock=wall)
+    store = EmbeddedStore(tables, settings, clock=wall, journal=JournalFiles(folder / "journal"))
     return SampleStore(store, store)
 
 
