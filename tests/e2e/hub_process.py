@@ -20,7 +20,7 @@ from gpuherd.cli.hub import command
 from gpuherd.model.reports import Report
 from support.running import free_port
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 _GPUHERD = [sys.executable, "-c", "from gpuherd.cli import main; main()"]
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -149,7 +149,7 @@ class HubProcess(_Process):
 class DemoProcess(_Process):
     """``gpuherd demo``."""
 
-    def __init__(self, folder: Path, nodes: int, base_path: str = "/", days: int = 8) -> None:
+    def __init__(self, folder: Path, nodes: int, base_path: str = "/", days: int = 2) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         listen = f"127.0.0.1:{free_port()}"
         super().__init__(

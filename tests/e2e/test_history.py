@@ -352,7 +352,7 @@ def test_what_a_node_reports_is_in_its_charts_a_moment_later(page: Page, herd: s
 
 
 def test_a_demo_has_a_past_worth_looking_at(page: Page, demo: DemoProcess) -> None:
-    _go(page, f"{demo.url}?over-time&range=7d")
+    _go(page, f"{demo.url}?over-time&range=24h")
     _drawn(page, 3)
     states = page.get_by_role("list", name="GPUs by state", exact=True)
     for state in ("busy", "held idle", "free"):
@@ -368,8 +368,8 @@ def test_a_demo_has_a_past_worth_looking_at(page: Page, demo: DemoProcess) -> No
     expect(page.get_by_text("could not be loaded")).to_have_count(0)
     page.get_by_role("button", name="Show GPU 0 only").click()
     expect(page.locator("[data-points]")).to_contain_text("band: least – greatest")
-    user = ask(f"{demo.url}api/v1/usage/sessions?from=7d&limit=1")["sessions"][0]["user"]
-    _go(page, f"{demo.url}?user={user}&range=7d")
+    user = ask(f"{demo.url}api/v1/usage/sessions?from=24h&limit=1")["sessions"][0]["user"]
+    _go(page, f"{demo.url}?user={user}&range=24h")
     _drawn(page, 3)
     expect(page.get_by_role("list", name="GPUs held", exact=True)).to_contain_text("GPUs on average")
     expect(page.get_by_role("region", name="Stays on GPUs").get_by_role("row").nth(1)).to_be_visible()
