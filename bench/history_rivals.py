@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bench.measure import cpu_seconds
 from gpuherd.history.batch import DEVICE_METRICS, Samples, SeriesKey
 from gpuherd.history.outside.names import DEVICE, labels_of
-from gpuherd.history.outside.remote_write_body import literal_snappy, varint
+from gpuherd.history.outside.remote_write_body import literal_snappy, series_head, varint
 
 if TYPE_CHECKING:
     from support.metric_server import MetricServer
@@ -130,8 +130,9 @@ class Rival:
 
     def send_all(self, block: Block) -> None:
         """Bring all values there."""
-        for first in range(0, len(block.keys), _PIECE):
-            self.send(block, first, first + _PIECE)
+        piece = len(block.keys) if len(block.time_ms) == 1 else _PIECE
+        for first in range(0, len(block.keys), piece):
+            self.send(block, first, first + piece)
 
     def rest(self) -> None:
         """Wait until it has nothing more to do."""
@@ -196,7 +197,7 @@ def _support() -> None:
 
 
 class VictoriaMetrics(Rival):
-    """Filled with JSON lines of many values a series: of its ways in, the one that costs it least."""
+    """Filled in the ways that cost it least: many values a series in JSON, single ones as InfluxDB's lines."""
 
     name = "VictoriaMetrics"
     program = "victoria-metrics"
@@ -204,6 +205,7 @@ class VictoriaMetrics(Rival):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._heads: dict[tuple[SeriesKey, str], str] = {}
+        self._tags: dict[SeriesKey, str] = {}
 
     def run(self) -> AbstractContextManager[MetricServer]:
         _support()
@@ -212,6 +214,9 @@ class VictoriaMetrics(Rival):
         return running_victoria_metrics(self.folder, "-memory.allowedBytes=2GiB", "-retentionPeriod=100y")
 
     def send(self, block: Block, first: int, last: int) -> None:
+        if len(block.time_ms) == 1:
+            self._send_lines(block)
+            return
         lines = []
         for number, key in enumerate(block.keys[first:last], first):
             times = ",".join(map(str, block.time_ms[:, number].tolist()))
@@ -224,6 +229,19 @@ class VictoriaMetrics(Rival):
                 values = ",".join(map(repr, block.values[:, number, column].tolist()))
                 lines.append(f'{head}{values}],"timestamps":[{times}]}}\n')
         self.post("/api/v1/import", "".join(lines).encode(), {"Content-Type": "application/json"})
+
+    def _send_lines(self, block: Block) -> None:
+        template = ",".join(f"{metric}=%r" for metric in block.metrics)
+        lines = []
+        for key, time_ms, values in zip(
+            block.keys, block.time_ms[0].tolist(), block.values[0].tolist(), strict=True
+        ):
+            head = self._tags.get(key)
+            if head is None:
+                tags = (f",{name}={value.replace(' ', chr(92) + ' ')}" for name, value in labels_of(key))
+                head = self._tags[key] = f"{DEVICE}{''.join(tags)} "
+            lines.append(f"{head}{template % tuple(values)} {time_ms}\n")
+        self.post("/influx/write?precision=ms", "".join(lines).encode(), {"Content-Type": "text/plain"})
 
     def settle(self) -> None:
         self.server.fetch("/internal/force_flush")
@@ -250,6 +268,7 @@ class Prometheus(Rival):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._heads: dict[tuple[SeriesKey, str], bytes] = {}
+        self._single_heads: dict[SeriesKey, list[bytes]] = {}
 
     def run(self) -> AbstractContextManager[MetricServer]:
         _support()
@@ -259,6 +278,9 @@ class Prometheus(Rival):
 
     def send(self, block: Block, first: int, last: int) -> None:
         moments = len(block.time_ms)
+        if moments == 1:
+            self._write(self._single(block))
+            return
         series: list[bytes] = []
         for number, key in enumerate(block.keys[first:last], first):
             # Of each sample: field 2, 16 bytes, a double, a time of six bytes; all at once.
@@ -273,9 +295,24 @@ class Prometheus(Rival):
                 samples[:, 3:11] = numbers.view(np.uint8).reshape(moments, 8)
                 body = self._head(key, metric) + samples.tobytes()
                 series += (b"\x0a" + varint(len(body)), body)
+        self._write(series)
+
+    def _write(self, series: list[bytes]) -> None:
         headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
         headers["X-Prometheus-Remote-Write-Version"] = "0.1.0"
         self.post("/api/v1/write", literal_snappy(series), headers)
+
+    def _single(self, block: Block) -> list[bytes]:
+        """Write series of one sample each, as the hub does."""
+        series: list[bytes] = []
+        for key, time_ms, values in zip(block.keys, block.time_ms[0].tolist(), block.values[0], strict=True):
+            heads = self._single_heads.get(key)
+            if heads is None:
+                heads = [series_head(f"{DEVICE}_{metric}", key) for metric in block.metrics]
+                self._single_heads[key] = heads
+            numbers, end = values.astype("<f8").tobytes(), b"\x10" + varint(time_ms)
+            series += [head + numbers[8 * n : 8 * n + 8] + end for n, head in enumerate(heads)]
+        return series
 
     def _head(self, key: SeriesKey, metric: str) -> bytes:
         head = self._heads.get((key, metric))
