@@ -157,7 +157,7 @@ class _Reading:
             raw = [(grid.start, grid.end)]
         else:
             raw = self._raw_stretches(grid)
-            whole = [stretch for stretch in raw if self.shelf.is_whole(stretch[0])]
+            whole = [stretch for stretch in raw if not self.shelf.is_gone(stretch[0])]
             shape = self.shelf.kind.minute if base == MINUTE_MS else self.shelf.kind.quarter
             missing = add_rollups(
                 grid,
@@ -184,8 +184,10 @@ class _Reading:
             hours |= {int(hour) for hour in found if grid.start - HOUR_MS < hour < grid.end}
         stretches: list[tuple[int, int]] = []
         for hour in sorted(hours):
-            is_same = stretches and stretches[-1][1] == hour
-            if is_same and self.shelf.is_whole(hour) == self.shelf.is_whole(stretches[-1][0]):
+            if hour + HOUR_MS <= self.now and not self.shelf.is_gone(hour) and self.shelf.is_hurt(hour):
+                continue  # rollups know what the file that cannot be read held
+            is_next = stretches and stretches[-1][1] == hour
+            if is_next and self.shelf.is_gone(hour) == self.shelf.is_gone(stretches[-1][0]):
                 stretches[-1] = (stretches[-1][0], hour + HOUR_MS)
             else:
                 stretches.append((hour, hour + HOUR_MS))

@@ -65,11 +65,13 @@ class Shelf:
         """From here on, epoch milliseconds, nothing was forgotten of the raw samples."""
         return self.tables.catalogue.settled(self._whole_word) * DAY_MS
 
-    def is_whole(self, hour: int) -> bool:
-        """Whether all raw samples of an hour that ever came are still there."""
-        day = hour // DAY_MS * DAY_MS
-        lost = self.tables.missing(self.kind.raw.name, day / 1000, (day + DAY_MS) / 1000)
-        return hour >= self.whole_from and not lost
+    def is_gone(self, hour: int) -> bool:
+        """Whether raw samples of an hour were forgotten: then there are only those that came late."""
+        return hour < self.whole_from
+
+    def is_hurt(self, hour: int) -> bool:
+        """Whether a file with raw samples of an hour could not be read: its rollups may know more."""
+        return bool(self.tables.missing(self.kind.raw.name, hour / 1000, (hour + HOUR_MS - 1) / 1000))
 
     def _find_dirty(self) -> dict[int, int]:
         rolled = self.tables.catalogue.settled(self._rolled_word)
@@ -147,13 +149,15 @@ class Shelf:
         ``keep``: from when on minutes and quarters are kept, epoch milliseconds.
         """
         day = hour // DAY_MS * DAY_MS
-        is_whole = self.is_whole(hour)
+        is_gone = self.is_gone(hour)
+        is_whole = not is_gone and not self.is_hurt(hour)
         late = () if is_whole else self._unrolled_in(day)
         if any(self._fences.get(segment.file, self.fence) > settled for segment in late):
             return False  # the journal may give these samples again, and then nobody could tell
         minutes: list[Segment | None] = []
         quarters: list[Segment | None] = []
-        hours = [hour] if is_whole else [each for each in self.due_hours(day + DAY_MS) if each >= day]
+        # What came late for a day that was forgotten goes with its rollups, so all its hours are done at once.
+        hours = [each for each in self.due_hours(day + DAY_MS) if each >= day] if is_gone else [hour]
         for each in hours:
             for keys, grid, coarse in self._grids(each, late if not is_whole else None, memory):
                 if each >= keep[0]:
@@ -163,9 +167,11 @@ class Shelf:
                     quarters.append(self._write_rollup(self.kind.quarter, keys, coarse, partition))
         dirty = {each: serial for each, serial in self.dirty.items() if each not in hours}
         rolled = min(dirty.values(), default=self._last_serial() + 1) - 1
-        self.tables.commit(add=[*minutes, *quarters], remove=late, settled={self._rolled_word: rolled})
+        self.tables.commit(
+            add=[*minutes, *quarters], remove=late if is_gone else (), settled={self._rolled_word: rolled}
+        )
         self.dirty = dirty
-        for segment in late:
+        for segment in late if is_gone else ():
             self._fences.pop(segment.file, None)
         return True
 

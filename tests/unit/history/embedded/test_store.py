@@ -326,6 +326,11 @@ def test_a_bad_file_costs_only_its_own_part(past: Past) -> None:
     assert known[2 * HOUR // 10 :].all()
     past.check(key, MIDNIGHT, MIDNIGHT + 3 * HOUR, 180)  # rollups still have it
     assert past.store.health().unreadable
+    past.take(random_rows(device_keys(2)[1:], MIDNIGHT + HOUR + 300, 600))  # late, for the hour that was hurt
+    past.tend(past.now + 700)
+    past.tend(past.now + HOUR)
+    past.check(key, MIDNIGHT, MIDNIGHT + 3 * HOUR, 180)
+    past.check(device_keys(2)[1], MIDNIGHT, MIDNIGHT + 3 * HOUR, 180)
 
 
 def test_retention_forgets_the_finest_first(tmp_path: Path) -> None:
