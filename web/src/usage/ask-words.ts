@@ -5,7 +5,7 @@ export const askWords = {
   loading: "Loading …",
   heading: "Whom to ask",
   label: "Who holds GPUs now, and held them lately",
-  hint: "Moving averages of the GPUs held: by them one sees who has had many for long, and who just now.",
+  hint: "Moving averages of the GPUs held: who has many for long, and who just now.",
   user: "User",
   reserved: "Booked now",
   used: "Used now",

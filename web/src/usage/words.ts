@@ -31,7 +31,7 @@ export const words = {
     counted: (from: string, to: string): string => `Counted from ${from} to ${to}.`,
     steps: "In quarters of an hour; what is older than a week in whole hours.",
     missing: "Not everything of this range is known",
-    part: (from: string, to: string, reason: string): string => `${from} to ${to}: ${reason}`,
+    part: (from: string, to: string, reason: string): string => `Not known from ${from} to ${to}: ${reason}`,
     moreParts: (count: number): string => plural(count, "more part", "more parts"),
   },
 
@@ -106,8 +106,8 @@ export const words = {
     omitted: (rows: string): string => `${rows} with less are not listed; the sum counts them.`,
     howTitle: "How this is counted",
     how: [
-      "A GPU is used as long as someone has a process on it. Users who share one share it by the memory that each holds; a slice counts as its part of the GPU.",
-      "At work is what was held at or above the utilisation that counts as busy, held idle what was below; where it was not told it is unknown.",
+      "A GPU is used while someone has a process on it. Several users share it by the memory that each holds; a slice counts as its part of the GPU.",
+      "At work is what was held at a utilisation that counts as busy, held idle what was below.",
       "Time in which a node did not report counts for nobody. Who is in several groups counts in each, and once in the sum.",
     ],
     legend: { busy: "at work", held: "held idle", unknown: "unknown" },
@@ -146,11 +146,7 @@ export const words = {
     label: "Share of the GPUs by weekday and hour",
     measure: "Share of GPUs",
     measures: { busy: "At work", held: "Held idle", free: "Free" },
-    sentence: {
-      busy: (share: string): string => `${share} of the GPUs at work`,
-      held: (share: string): string => `${share} of the GPUs held idle`,
-      free: (share: string): string => `${share} of the GPUs free`,
-    },
+    sentence: (share: string, what: string): string => `${share} of the GPUs ${what.toLowerCase()}`,
     days: ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
     cell: (day: string, from: string, to: string): string => `${day} ${from}–${to}`,
     of: (hours: string): string => `from ${hours} device-hours`,
@@ -158,7 +154,6 @@ export const words = {
     most: (what: string): string => `Most: ${what}`,
     least: (what: string): string => `Least: ${what}`,
     hint: "Arrow keys move through the hours",
-    legendUnknown: "not known",
     zone: (zone: string): string => `Hours in ${zone}`,
   },
 
@@ -184,9 +179,7 @@ export const words = {
     summary: (share: string, hours: string): string => `${share} of ${hours} booked device-hours were used.`,
     row: (used: string, others: string, unused: string): string =>
       `${used} h used by the holder, ${others} h with only others, ${unused} h unused`,
-    none: "No bookings in this range.",
-    noneHint: "Booked GPUs appear here when the booking has begun.",
-    most: (shown: number): string => `The ${shown} with most booked hours.`,
+    none: "No bookings in this range: they appear here when they have begun.",
   },
 
   files: {
@@ -194,7 +187,7 @@ export const words = {
     csv: "CSV",
     json: "JSON",
     table: (by: UsageKey): string => `This table, by ${by}`,
-    all: "Always all rows of the range, whatever is searched for.",
+    all: "All rows of the range.",
     month: "Report of a month",
     html: "Web page",
     markdown: "Markdown",
