@@ -27,7 +27,9 @@ def running_prometheus(
     program = shutil.which("prometheus")
     assert program is not None
     settings = folder / "prometheus.yml"
-    storage = "" if out_of_order is None else f"storage: {{tsdb: {{out_of_order_time_window: {out_of_order}}}}}\n"
+    storage = (
+        "" if out_of_order is None else f"storage: {{tsdb: {{out_of_order_time_window: {out_of_order}}}}}\n"
+    )
     settings.write_text("global: {}\n" + storage)
     server = MetricServer(
         folder,
