@@ -109,7 +109,7 @@ class UseTable:
     """Start of the oldest slot that is kept."""
     missing: tuple[MissingPart, ...] = ()
     omitted_rows: int = 0
-    """Rows beyond the ten thousand largest; the totals count them."""
+    """Rows beyond the largest that were asked for; the totals count them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from gpuherd.history.usage.book import OpenUse, UsageBook
 from gpuherd.history.usage.counting import JOULES, added
 from gpuherd.history.usage.rows import COMMANDS, KEY_COLUMNS
 from gpuherd.history.usage.slots import HOUR_SECONDS, SLOT_SECONDS, ceiled, floored
-from gpuherd.history.usage.table_rows import table_rows
+from gpuherd.history.usage.table_rows import MAX_ROWS, table_rows
 from gpuherd.history.usage.view import KeysOf, Span, UseView, objects
 from gpuherd.model.history import UsageKey
 
@@ -90,22 +90,29 @@ class UsageReader:
         *,
         where: UseFilter = EVERYTHING,
         keys_of: KeysOf | None = None,
+        limit: int = MAX_ROWS,
         deadline: float = DEADLINE_SECONDS,
     ) -> UseTable:
         """Add up use by a key. ``keys_of``: what users count as; with several keys in each of them, in totals once."""
         key = _KEY_SQL[by]
         sums = f"SELECT {key} AS key, hash({key}) AS code, type, {_SUMS} FROM ({{view}}) GROUP BY ALL"
+        if keys_of is None:
+            most = f"SELECT code FROM sums GROUP BY code ORDER BY sum(gpu_seconds) DESC, code LIMIT {limit:d}"
+            sums = f"WITH sums AS MATERIALIZED ({sums}) SELECT * FROM sums WHERE code IN ({most})"
+        totals = f"SELECT type, {_SUMS} FROM ({{view}}) GROUP BY type"
         # Names are long and many; that two of a report have the same hash of 64 bits does not happen.
         stays = (
             f'SELECT DISTINCT hash(session) AS stay, hash("user") AS "user", hash(node_id, uuid) AS device, '
             f"hash({key}) AS code FROM ({{view}})"
         )
-        (summed, found), span = self._view.ask(
-            [sums, stays], start, end, where, by_days=True, deadline=deadline
+        answers, span = self._view.ask(
+            [sums, totals, stays], start, end, where, by_days=True, deadline=deadline
         )
-        rows, totals, omitted = table_rows(summed.columns, found.columns, keys_of)
+        rows, total, omitted = table_rows(
+            answers[0].columns, answers[1].columns, answers[2].columns, keys_of, limit
+        )
         named = tuple(dataclasses.replace(row, key=_read_key(row.key, by)) for row in rows)
-        return UseTable(span.start, span.end, named, totals, span.begins_at, summed.missing, omitted)
+        return UseTable(span.start, span.end, named, total, span.begins_at, answers[0].missing, omitted)
 
     def over_time(
         self,

@@ -20,12 +20,12 @@ MAX_ROWS = 10_000
 
 
 def table_rows(
-    summed: Columns, stays: Columns, keys_of: KeysOf | None
+    summed: Columns, totals: Columns, stays: Columns, keys_of: KeysOf | None, limit: int
 ) -> tuple[tuple[UseRow, ...], UseRow, int]:
     """Make rows, most first, the totals, and the number of rows beyond the most that are given.
 
-    ``summed``: by ``key`` with its ``code``, and ``type``. ``stays``: each stay once, with the codes of its ``user``,
-    ``device`` and key.
+    ``summed``: by ``key`` with its ``code``, and ``type``; without ``keys_of``, only the largest. ``totals``: all by
+    ``type``. ``stays``: each stay once, with the codes of its ``user``, ``device`` and key.
     """
     measures = np.column_stack([summed[name].astype(np.float64) for name in USE_MEASURES])
     codes, places = np.unique(summed["code"], return_inverse=True)
@@ -47,7 +47,9 @@ def table_rows(
     by_key = _added_up(measures[row], key * len(types) + type_[row], len(names) * len(types))
     by_key = by_key.reshape(len(names), len(types), len(USE_MEASURES))
     whole = _joined(by_key)
-    stay, stay_key = _spread(of_own, np.searchsorted(codes, stays["code"]))
+    listed = np.flatnonzero(np.isin(stays["code"], codes))
+    stay, stay_key = _spread(of_own, np.searchsorted(codes, stays["code"][listed]))
+    stay = listed[stay]
     counts = np.column_stack(
         [
             _distinct(stay_key, stays["user"][stay], len(names)),
@@ -58,12 +60,14 @@ def table_rows(
     order = np.argsort(-whole[:, 1], kind="stable")
     rows = tuple(
         UseRow(names[at], UseSums.of(whole[at]), _typed(by_key[at], types), *counts[at].tolist())
-        for at in order[:MAX_ROWS].tolist()
+        for at in order[:limit].tolist()
     )
-    all_types = _added_up(measures, type_, len(types))
-    total = UseSums.of(_joined(all_types[None])[0])
+    every_type = np.column_stack([totals[name].astype(np.float64) for name in USE_MEASURES])
+    total = UseSums.of(_joined(every_type[None])[0]) if len(every_type) else UseSums()
     everyone = (len(np.unique(stays["user"])), len(np.unique(stays["device"])), len(stays["stay"]))
-    return rows, UseRow(None, total, _typed(all_types, types), *everyone), max(0, len(names) - MAX_ROWS)
+    whole_count = len(names) if keys_of is not None else len(np.unique(stays["code"]))
+    typed = _typed(every_type, totals["type"])
+    return rows, UseRow(None, total, typed, *everyone), max(0, whole_count - len(rows))
 
 
 def _spread(

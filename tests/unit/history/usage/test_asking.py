@@ -107,6 +107,12 @@ def test_figures_are_those_of_a_plain_count(hub: UsedHub, seed: int) -> None:
             assert_sums(table.totals.sums, added(list(inside.values())))
             assert table.totals.devices == len({who[:2] for who, _ in inside})
             assert (table.start, table.end) == (first, last)
+            short = hub.reader.figures(by, first, last, keys_of=groups_of if by == "group" else None, limit=1)
+            assert short.omitted_rows == max(0, len(table.rows) - 1)
+            assert [row.sums.gpu_seconds for row in short.rows] == pytest.approx(
+                [row.sums.gpu_seconds for row in table.rows[:1]]
+            )
+            assert_sums(short.totals.sums, table.totals.sums)
         assert [row.sums.gpu_seconds for row in table.rows] == sorted(
             (row.sums.gpu_seconds for row in table.rows), reverse=True
         )
