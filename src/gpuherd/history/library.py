@@ -71,7 +71,7 @@ class Library:
         herd = HerdSink(self.tables, settings)
         self.herd = HerdReader(self.tables, herd, clock=wall)
         self.samples = open_samples(self.tables, settings, folder, wall)
-        self.historian = Historian(folder, settings, [self.samples.sink, herd, self.book], wall=wall)
+        self.historian = Historian(folder, settings, [herd, self.book, self.samples.sink], wall=wall)
         self._gap_seconds = usage.session_gap_seconds
         self._busy_utilization = busy_utilization
         self._busy_memory = busy_memory
