@@ -50,24 +50,28 @@ class Engine:
 
         self._duckdb = duckdb
         self._folder = folder
-        self._spill = folder / "spill" / name
-        self._spill.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._name = name
         self._memory_bytes = memory_bytes
         self._threads = threads
         self._lending = threading.Lock()
         self._deadlines = Deadlines()
         self._idle: list[DuckDBPyConnection] = []
-        self._root = self._open()
+        self._lent: dict[int, int] = {}
+        self._retired: dict[int, DuckDBPyConnection] = {}
+        self._root = self._open(0)
         self.restarts = 0
         """How often it had to be opened anew: an error within DuckDB makes it refuse everything from then on."""
 
-    def _open(self) -> DuckDBPyConnection:
+    def _open(self, number: int) -> DuckDBPyConnection:
+        # A folder of its own each time: the one before keeps its own until its last question is answered.
+        spill = self._folder / "spill" / f"{self._name}-{number}"
+        spill.mkdir(mode=0o700, parents=True, exist_ok=True)
         root = self._duckdb.connect(
             ":memory:",
             config={
                 "threads": self._threads,
                 "memory_limit": f"{self._memory_bytes}B",
-                "temp_directory": str(self._spill),
+                "temp_directory": str(spill),
                 "max_temp_directory_size": f"{_SPILL_PER_MEMORY * self._memory_bytes}B",
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
@@ -136,45 +140,56 @@ class Engine:
         self._restart(self.restarts)
 
     def close(self) -> None:
-        """Let go of memory and files."""
+        """Let go of memory and files; questions that are still being asked keep theirs until they are answered."""
         self._deadlines.close()
         with self._lending:
             for connection in self._idle:
                 connection.close()
             self._idle.clear()
-        self._root.close()
+            self._retired[self.restarts] = self._root
+            self._close_retired()
 
     @contextmanager
     def _connection(self) -> Iterator[DuckDBPyConnection]:
         with self._lending:
             restarts = self.restarts
             connection = self._idle.pop() if self._idle else self._root.cursor()
+            self._lent[restarts] = self._lent.get(restarts, 0) + 1
+        is_reusable = False
         try:
             yield connection
+            is_reusable = True
         except (self._duckdb.InternalException, self._duckdb.FatalException):
-            connection.close()
             self._restart(restarts)
             raise
-        except BaseException:
-            # Whatever state it is in now, the next question is not to find out.
-            connection.close()
-            raise
-        with self._lending:
-            if restarts == self.restarts:
-                self._idle.append(connection)
-            else:
-                connection.close()
+        finally:
+            with self._lending:
+                self._lent[restarts] -= 1
+                # After an error, whatever state it is in, the next question is not to find out.
+                if is_reusable and restarts == self.restarts:
+                    self._idle.append(connection)
+                else:
+                    connection.close()
+                self._close_retired()
 
     def _restart(self, restarts: int) -> None:
         with self._lending:
             if restarts != self.restarts:
                 return  # another thread met the same error and has done it
+            root = self._open(restarts + 1)
+            self._retired[restarts] = self._root
+            self._root = root
             self.restarts += 1
             for connection in self._idle:
                 connection.close()
             self._idle.clear()
-            self._root.close()
-            self._root = self._open()
+            self._close_retired()
+
+    def _close_retired(self) -> None:
+        # Not before its last question is answered: to close it would close what was lent of it.
+        for number in [each for each in self._retired if not self._lent.get(each)]:
+            self._retired.pop(number).close()
+            self._lent.pop(number, None)
 
     @contextmanager
     def _failures(self, deadline_seconds: float | None = None) -> Iterator[None]:

@@ -264,11 +264,13 @@ def test_duckdb_is_opened_anew_while_it_is_asked(tables: Tables) -> None:
     def ask() -> None:
         answers.append(tables.query(question, EVERYTHING).columns["n"][0])
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    tables._readers.renew()
-    asking.join()
-    assert answers == [89999995.0]
+    asking = [threading.Thread(target=ask) for _ in range(3)]
+    for each in asking:
+        each.start()
+        tables._readers.renew()
+    for each in asking:
+        each.join()
+    assert answers == [89999995.0] * 3
     assert kept(tables) == [(1.0, "a", 1.0)]
 
 
