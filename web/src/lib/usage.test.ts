@@ -16,10 +16,10 @@ describe("rows of use", () => {
     const rows = ranked(ROWS);
     expect(rows.map(({ key, rank }) => [rank, key])).toEqual([
       [1, null],
-      [2, "user10"],
-      [3, "user2"],
+      [2, "user2"],
+      [3, "user10"],
     ]);
-    expect(sortRows(rows, "name", false).map(({ rank }) => rank)).toEqual([3, 2, 1]);
+    expect(sortRows(rows, "name", false).map(({ rank }) => rank)).toEqual([2, 3, 1]);
   });
 
   it("are sorted most first, equal ones by name as people count", () => {

@@ -29,9 +29,7 @@ export interface RankedRow extends UsageRow {
 }
 
 export function ranked(rows: readonly UsageRow[]): readonly RankedRow[] {
-  return [...rows]
-    .sort((a, b) => b.figures.gpu_hours - a.figures.gpu_hours)
-    .map((row, i) => ({ ...row, rank: i + 1 }));
+  return sortRows(rows, "hours", false).map((row, i) => ({ ...row, rank: i + 1 }));
 }
 
 const WORTH: Record<Exclude<UsageSorting, "name">, (row: UsageRow) => number | null> = {
