@@ -34,7 +34,12 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 SLOT, HOUR_SLOT = 900, 3600
 FINE_DAYS = 7
-GRAINS = ((FINE_DAYS * DAY, 900.0, 16 * DAY), (3 * HOUR, 300.0, DAY), (0.0, 10.0, DAY))
+GRAINS = (
+    (FINE_DAYS * DAY, 900.0, 16 * DAY),
+    (8 * HOUR, 300.0, DAY),
+    (2 * HOUR, 60.0, DAY),
+    (0.0, 10.0, DAY),
+)
 """Until how long ago samples lie how far apart and are given how many at once, all in seconds."""
 BUSY_FROM = 0.05
 FREE, BUSY, HELD = (DEVICE_STATES.index(state) for state in ("free", "busy", "held"))

@@ -1,0 +1,106 @@
+"""The demo's past in files: what reports and charts tell of it is what was drawn."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from gpuherd.history.library import Library
+from gpuherd.history.settings import HistorySettings, UsageSettings
+from gpuherd.history.store import SeriesQuery
+from gpuherd.history.usage.asking import UsageReader
+from gpuherd.wiring.demo_files import fill_past
+from gpuherd.wiring.demo_herd import demo_herd
+from gpuherd.wiring.demo_past import FINE_DAYS, DemoPast
+from gpuherd.wiring.sample_stores import embedded_store
+
+NOW = 1_790_000_123.0
+DAY = 86_400.0
+DAYS = 21
+
+
+@pytest.fixture(scope="module")
+def past() -> DemoPast:
+    herd = demo_herd(3, epoch=NOW)
+    types = {gpu.name: gpu.name for node in herd for gpu in node.scenario.gpus}
+    return DemoPast(herd, {node.name: f"id-{node.name}" for node in herd}, types, now=NOW, days=DAYS)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory, past: DemoPast) -> Iterator[Library]:
+    opened = Library(
+        tmp_path_factory.mktemp("history"),
+        HistorySettings(minute_days=FINE_DAYS, min_free_bytes=0),
+        UsageSettings(),
+        open_samples=embedded_store,
+        pseudonym=str,
+        wall=lambda: NOW,
+    )
+    with opened:
+        fill_past(opened, past)
+        for _ in range(40):  # looked after as long as there is something to do
+            opened.historian.tend()
+        yield opened
+
+
+def test_reports_tell_the_hours_that_were_drawn(library: Library, past: DemoPast) -> None:
+    hour = 3600.0
+    begins, until = past.begins, NOW // hour * hour
+    drawn: dict[str | None, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for _, stay in past.stays:
+        seconds = max(0.0, min(stay.end, until) - max(stay.start, begins))
+        drawn[stay.user][0] += seconds
+        drawn[stay.user][1] += seconds if stay.load >= 0.05 else 0.0
+    table = UsageReader(library.book).figures("user", begins, until)
+    told = {str(row.key): [row.sums.gpu_seconds, row.sums.busy_seconds] for row in table.rows}
+    wanted = {str(user): sums for user, sums in drawn.items() if sums[0]}
+    assert told.keys() == wanted.keys()
+    for user, sums in wanted.items():
+        assert told[user] == pytest.approx(sums, rel=1e-6), user
+
+
+def test_every_part_of_the_past_is_in_the_charts(library: Library, past: DemoPast) -> None:
+    reader = library.samples.reader
+    assert reader is not None
+    for key in list(dict.fromkeys(key for key, _ in past.stays))[:4]:
+        for start, end in ((NOW - DAYS * DAY, NOW), (NOW - 3 * DAY, NOW), (NOW - 5 * 3600, NOW - 600)):
+            answer = reader.read(
+                SeriesQuery(
+                    subjects=(key,),
+                    metrics=("utilization_gpu", "power_watts"),
+                    start=start,
+                    end=end,
+                    with_states=True,
+                )
+            )
+            assert answer.missing == ()
+            mean = answer.subjects[0].mean
+            assert not np.isnan(mean[1:-2]).any(), (start, answer.step_seconds)
+            stays = [stay for other, stay in past.stays if other == key]
+            for time, value in zip(answer.times[1:-2], mean[1:-2, 0], strict=True):
+                stop = time + answer.step_seconds
+                busy = [s for s in stays if s.load >= 0.05 and s.start < stop and s.end > time]
+                assert busy or value == 0.0
+                if any(s.start <= time and s.end >= stop for s in busy):
+                    assert value > 0.05
+
+
+def test_the_herd_as_a_whole_is_the_sum_of_its_devices(library: Library, past: DemoPast) -> None:
+    end = NOW // 3600 * 3600
+    start = end - 14 * DAY
+    series = library.herd.series(start, end, type=None, max_points=200)
+    devices = len({key for key, _ in past.stays})
+    by_state = {state: np.array(numbers, dtype=np.float64) for state, numbers in series.devices.items()}
+    total = by_state["free"] + by_state["busy"] + by_state["held"]
+    assert total[1:-1] == pytest.approx(devices, rel=0.02)
+    busy_hours = np.nansum(by_state["busy"][:-1]) * series.step_seconds / 3600
+    until = series.times[-1]
+    drawn = sum(
+        max(0.0, min(stay.end, until) - max(stay.start, series.times[0]))
+        for _, stay in past.stays
+        if stay.load >= 0.05
+    )
+    assert busy_hours == pytest.approx(drawn / 3600, rel=0.02)
