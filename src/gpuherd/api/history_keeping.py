@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
-from gpuherd.fleet.intake import Gathered, Intake
+from gpuherd.fleet.intake import Intake
+from gpuherd.fleet.taken import Gathered
 from gpuherd.history.batch import Batch
 from gpuherd.history.historian import Historian, HistoryHealth
 from gpuherd.model.errors import Failed

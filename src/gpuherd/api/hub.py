@@ -408,6 +408,8 @@ class Hub:
         await self._reads.write(lambda deeds: self.record_calls.run(self.records.audit.append, deeds))
 
     async def _flush_at_end(self) -> None:
+        if self.fleet.intake is not None:
+            self.fleet.intake.release()  # there is no tick to come
         if self._keeper is not None:
             try:
                 async with asyncio.timeout(10.0):

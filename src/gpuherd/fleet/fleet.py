@@ -263,8 +263,7 @@ class Fleet:
         self._node_rows.skew[node.row] = frame.time - wall
         self._unsaved[node.id] = node
         if self.intake is not None:
-            states = self._rows.state[node.start : node.start + node.count].tobytes()
-            self.intake.take_live(run, frame, wall, monotonic, states)
+            self.intake.take_live(run, frame, wall, monotonic)
 
     def _adopt(self, node: Node, run: Run) -> None:
         """Make a run's facts and table the node's."""
@@ -319,6 +318,8 @@ class Fleet:
         assess_devices(self._rows, self._node_rows, now, self.settings)
         self._booked.end_tick()
         self._recent.record()
+        if self.intake is not None:
+            self.intake.judge(self._nodes, self._rows.state)
         moved = np.unique(self._rows.node[np.flatnonzero(before != self._rows.state)])
         if moved.size:
             by_row = {node.row: node for node in self._nodes.values()}

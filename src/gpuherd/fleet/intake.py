@@ -1,5 +1,8 @@
 """From frames to history: a few appends per frame here, all arithmetic once per write in the writer's thread.
 
+A live sample waits for the tick after it, which tells what its devices are, and with it all that its run says
+meanwhile; what is history is not judged and does not wait.
+
 While nothing can be written, what was gathered waits up to a bound. Beyond it all of it is given up and nothing more is
 gathered: agents still have it, because it was not acknowledged, and send it again when there is room.
 """
@@ -8,25 +11,26 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
 from gpuherd.fleet.bounds import is_lie
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.names import Names
-from gpuherd.fleet.node import Run
-from gpuherd.fleet.node_time import TOLERANCE_SECONDS, NodeTime
+from gpuherd.fleet.node import Node, Run
 from gpuherd.fleet.rows import Codes, Floats
+from gpuherd.fleet.sample_times import SampleTimes
 from gpuherd.fleet.scene import Scene
+from gpuherd.fleet.taken import Gathered, Greeting, Taken
 from gpuherd.history.batch import NOT_JUDGED, Batch, FrameMark, Numbering, Samples, no_uses
 from gpuherd.history.usage.samples import Accounts, NodeSample
 from gpuherd.model.columns import COLUMNS
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.wire.frames import SampleFrame
 
-__all__ = ["Accountant", "Gathered", "Intake"]
+__all__ = ["Accountant", "Intake"]
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +44,11 @@ FRAME_BYTES = 600
 """What a gathered frame takes beside its matrices."""
 TABLE_BLOWUP = 4
 """How much larger facts and tables are as objects than as messages."""
-CLOCK_STEP_SECONDS = 1.0
-"""The hub's wall clock has been set if it moved this much against the monotonic one."""
+LONGEST_UNJUDGED_SECONDS = 1.5
+"""A sample waits no longer than this for a tick, as its node waits for the acknowledgement; then it stays unjudged."""
 
 _UNSEEN = np.isin(np.arange(256), [DEVICE_STATES.index("stale"), DEVICE_STATES.index("offline")])
-"""States that say that nothing was heard: a sample that was heard is not one of them, only not judged yet."""
+"""States that say that nothing was heard: a sample that was heard is not one of them, only not judged."""
 
 
 class Accountant(Protocol):
@@ -55,38 +59,6 @@ class Accountant(Protocol):
 
     def reset(self) -> None:
         """Count on from what was last written down."""
-
-
-class _Taken(NamedTuple):
-    """A frame as it was taken."""
-
-    scene: Scene
-    frame: SampleFrame
-    received: float
-    """Wall clock."""
-    monotonic: float
-    states: bytes | None
-    """Of the devices as last judged; none of a sample that is history."""
-    age_seconds: float
-
-
-class _Greeting(NamedTuple):
-    """A hello: what time it was on the node."""
-
-    node_id: str
-    time: float
-    received: float
-    monotonic: float
-
-
-@dataclass
-class Gathered:
-    """What came between two writes."""
-
-    taken: list[_Taken | _Greeting] = field(default_factory=list)
-    marks: list[FrameMark] = field(default_factory=list)
-    wall: float = 0.0
-    monotonic: float = 0.0
 
 
 class Intake:
@@ -108,15 +80,19 @@ class Intake:
         self._oldest_seconds = oldest_seconds
         self._max_waiting_bytes = max_waiting_bytes
         # Of the event loop.
-        self._taken: list[_Taken | _Greeting] = []
-        self._runs: set[Run] = set()
+        self._taken: list[Taken | Greeting] = []
+        self._marks: dict[Run, int] = {}
+        """The highest number of each run of which there is something new in what was taken."""
+        self._unjudged: list[Taken | Greeting] = []
+        self._held: dict[Run, bool] = {}
+        """Runs whose words wait for the tick, lest they come out of order; false as long as that is only a hello."""
+        self._held_since = math.inf
+        self._held_bytes = 0
         self.waiting_bytes = 0
         self.is_closed = False
         self._missed: dict[str, int] = {}
         # Of the writer's thread.
-        self._wrong_clocks: dict[str, NodeTime] = {}
-        self._heard: set[str] = set()
-        self._clock_base = math.inf
+        self._times = SampleTimes()
         self._devices, self._hosts = Numbering(), Numbering()
         self.too_old_samples = 0
         self.uncounted_samples = 0
@@ -126,42 +102,69 @@ class Intake:
     def greet(self, run: Run, time: float) -> None:
         """Hear what time it is on a node."""
         if not self.is_closed:
-            greeting = _Greeting(run.node_id, time, self._clock.wall(), self._clock.monotonic())
-            self._taken.append(greeting)
-            self._count(FRAME_BYTES)
+            wall, monotonic = self._clock.wall(), self._clock.monotonic()
+            self._hold(run, monotonic, has_frame=False)
+            self._append(run, Greeting(run.node_id, time, wall, monotonic), FRAME_BYTES)
 
-    def take_live(
-        self, run: Run, frame: SampleFrame, received: float, monotonic: float, states: bytes
-    ) -> None:
-        """Take a sample of right now; ``states``: what its devices were last judged to be."""
+    def take_live(self, run: Run, frame: SampleFrame, received: float, monotonic: float) -> None:
+        """Take a sample of right now, to be judged by the next tick."""
         if self.is_closed:
             self._miss(run, 1)
             return
-        self._runs.add(run)
-        scene = run.scene or self._set_scene(run)
-        self._taken.append(_Taken(scene, frame, received, monotonic, states, run.sample_age_seconds))
-        self._count(
-            len(frame.devices) + len(frame.uses) + len(frame.processes) + len(frame.host) + FRAME_BYTES
-        )
+        self._hold(run, monotonic, has_frame=True)
+        self._take(run, frame, received, monotonic, is_live=True)
 
     def take_past(self, run: Run, frame: SampleFrame | None) -> None:
         """Take a sample that is history, or only the number of a frame that is none."""
         if self.is_closed:
             self._miss(run, frame is not None)
             return
-        self._runs.add(run)
-        if frame is None:
-            return
-        scene = run.scene or self._set_scene(run)
-        self._taken.append(_Taken(scene, frame, 0.0, 0.0, None, 0.0))
-        self._count(
+        if run in self._held:
+            self._held[run] = True
+        else:
+            self._marks[run] = run.received_seq
+        if frame is not None:
+            self._take(run, frame, 0.0, 0.0, is_live=False)
+
+    def judge(self, nodes: Mapping[str, Node], states: Codes) -> None:
+        """Give the samples that waited what the tick has found; ``states``: of all rows of devices."""
+        if self._unjudged:
+            content = states.tobytes()
+            for entry in self._unjudged:
+                if isinstance(entry, Taken) and entry.is_live:
+                    node = nodes.get(entry.scene.node_id)
+                    if node is not None:
+                        entry.states = _states_of(entry.scene, node, content)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of all that waits for a tick: judged, or not to be."""
+        self._taken += self._unjudged
+        self._marks.update((run, run.received_seq) for run, has_frame in self._held.items() if has_frame)
+        self._unjudged, self._held = [], {}
+        self._held_since, self._held_bytes = math.inf, 0
+
+    def _hold(self, run: Run, monotonic: float, *, has_frame: bool) -> None:
+        if not self._held:
+            self._held_since = monotonic
+        self._held[run] = has_frame
+
+    def _take(
+        self, run: Run, frame: SampleFrame, received: float, monotonic: float, *, is_live: bool
+    ) -> None:
+        size_bytes = (
             len(frame.devices) + len(frame.uses) + len(frame.processes) + len(frame.host) + FRAME_BYTES
         )
+        if run.scene is None:
+            run.scene = self._scene_of(run)
+            size_bytes += TABLE_BLOWUP * (len(run.facts_message or b"") + len(run.table_message or b""))
+        entry = Taken(run.scene, frame, received, monotonic, run.sample_age_seconds, is_live)
+        self._append(run, entry, size_bytes)
 
-    def _set_scene(self, run: Run) -> Scene:
+    def _scene_of(self, run: Run) -> Scene:
         if run.facts is None:
             raise AssertionError("a sample is only taken after its facts")
-        run.scene = Scene(
+        return Scene(
             run.node_id,
             run.boot_id,
             run.hello.interval_seconds,
@@ -171,22 +174,26 @@ class Intake:
             run.owners,
             self._names,
         )
-        self.waiting_bytes += TABLE_BLOWUP * (len(run.facts_message or b"") + len(run.table_message or b""))
-        return run.scene
 
-    def _count(self, size_bytes: int) -> None:
+    def _append(self, run: Run, entry: Taken | Greeting, size_bytes: int) -> None:
+        if run in self._held:
+            self._unjudged.append(entry)
+            self._held_bytes += size_bytes
+        else:
+            self._taken.append(entry)
         self.waiting_bytes += size_bytes
         if self.waiting_bytes > self._max_waiting_bytes:
             self._close()
 
     def _close(self) -> None:
+        self.release()
         self.is_closed = True
-        for run in self._runs:
+        for run in self._marks:
             self._miss(run, 0)
         for taken in self._taken:
-            if isinstance(taken, _Taken):
+            if isinstance(taken, Taken):
                 self._missed[taken.scene.node_id] = self._missed.get(taken.scene.node_id, 0) + 1
-        self._taken, self._runs, self.waiting_bytes = [], set(), 0
+        self._taken, self._marks, self.waiting_bytes = [], {}, 0
 
     def _miss(self, run: Run, samples: int) -> None:
         self._missed[run.node_id] = self._missed.get(run.node_id, 0) + samples
@@ -204,24 +211,24 @@ class Intake:
         return missed
 
     def gather(self) -> Gathered | None:
-        """Give what came since the last call; none if that is nothing."""
-        if not self._taken and not self._runs:
+        """Give what came since the last call and need not wait for a tick any more; none if that is nothing."""
+        if self._clock.monotonic() - self._held_since >= LONGEST_UNJUDGED_SECONDS:
+            self.release()
+        if not self._taken and not self._marks:
             return None
         gathered = Gathered(
             self._taken,
-            [FrameMark(run.node_id, run.boot_id, run.received_seq) for run in self._runs],
+            [FrameMark(run.node_id, run.boot_id, seq) for run, seq in self._marks.items()],
             self._clock.wall(),
-            self._clock.monotonic(),
         )
-        self._taken, self._runs, self.waiting_bytes = [], set(), 0
+        self._taken, self._marks, self.waiting_bytes = [], {}, self._held_bytes
         return gathered
 
     # -- working out, in the writer's thread ----------------------------------------------------------------------
 
     def forget(self, node_id: str) -> None:
         """Forget the clock of a node that was removed."""
-        self._wrong_clocks.pop(node_id, None)
-        self._heard.discard(node_id)
+        self._times.forget(node_id)
 
     def batch(self, gathered: Gathered) -> Batch:
         """Make what is written from what came. Each gathered thing once, in order: use is counted here."""
@@ -256,7 +263,6 @@ class Intake:
         for entry, time in zip(taken, times, strict=True):
             if time > seen.get(entry.scene.node_id, -math.inf):
                 seen[entry.scene.node_id] = time
-        self._heard.update(seen)
         return Batch(
             written_at=gathered.wall,
             devices=_samples(
@@ -279,73 +285,23 @@ class Intake:
             seen=tuple(seen.items()),
         )
 
-    def _timed(self, gathered: Gathered) -> tuple[list[_Taken], list[float]]:
-        """Give the samples that are not too old, and their times by the hub's clock.
+    def _timed(self, gathered: Gathered) -> tuple[list[Taken], list[float]]:
+        """Give the samples that are not too old, and when they were taken."""
+        timed, oldest = self._times.of(gathered), gathered.wall - self._oldest_seconds
+        young = [(entry, time) for entry, time in timed if time >= oldest]
+        self.too_old_samples += len(timed) - len(young)
+        return [entry for entry, _ in young], [time for _, time in young]
 
-        Most nodes' clocks are right: only those that are not, or are in doubt, are looked at more closely.
-        """
-        taken: list[_Taken] = []
-        times: list[float] = []
-        oldest, wrong = gathered.wall - self._oldest_seconds, self._wrong_clocks
-        for entry in gathered.taken:
-            if isinstance(entry, _Greeting):
-                self._look_at_hub_clock(entry.received - entry.monotonic, taken)
-                self._heard.add(entry.node_id)
-                if entry.node_id in wrong or abs(entry.received - entry.time) > TOLERANCE_SECONDS:
-                    node = wrong.setdefault(entry.node_id, NodeTime())
-                    node.greet(entry.time, entry.received)
-                    self._put_right(entry.node_id, node)
-                continue
-            scene, frame, received, monotonic, states, _ = entry
-            time, latest, is_off = frame.time, gathered.wall, False
-            if states is not None:
-                latest = received
-                if not -CLOCK_STEP_SECONDS <= received - monotonic - self._clock_base <= CLOCK_STEP_SECONDS:
-                    self._look_at_hub_clock(received - monotonic, taken)
-                is_off = not -TOLERANCE_SECONDS <= received - time <= TOLERANCE_SECONDS
-            if is_off or scene.node_id in wrong:
-                time = self._corrected(entry, gathered.wall)
-            elif time > latest:
-                time = latest
-            scene.last_time = frame.time
-            if time < oldest:
-                self.too_old_samples += 1
-            else:
-                taken.append(entry)
-                times.append(time)
-        return taken, times
 
-    def _corrected(self, entry: _Taken, now: float) -> float:
-        scene, frame, received, monotonic, states, age_seconds = entry
-        node = self._wrong_clocks.get(scene.node_id)
-        if node is None:
-            node = self._wrong_clocks[scene.node_id] = NodeTime(scene.last_time)
-        if states is None:
-            return node.past(frame.time, now)
-        time = node.live(frame.time, received, monotonic, scene.interval_seconds, age_seconds)
-        self._put_right(scene.node_id, node)
-        return time
-
-    def _put_right(self, node_id: str, node: NodeTime) -> None:
-        if node.is_right:
-            del self._wrong_clocks[node_id]
-
-    def _look_at_hub_clock(self, base: float, taken: list[_Taken]) -> None:
-        """See that the hub's wall clock was set: then it is apart from all nodes' clocks by that much more.
-
-        ``taken``: what came before in this batch.
-        """
-        moved = base - self._clock_base
-        if -CLOCK_STEP_SECONDS <= moved <= CLOCK_STEP_SECONDS:
-            return
-        is_first, self._clock_base = math.isinf(self._clock_base), base
-        if is_first:
-            return
-        self._heard.update(entry.scene.node_id for entry in taken)
-        for node_id in self._heard:
-            node = self._wrong_clocks.setdefault(node_id, NodeTime())
-            node.hub_moved(moved)
-            self._put_right(node_id, node)
+def _states_of(scene: Scene, node: Node, states: bytes) -> bytes:
+    """Pick the states of a sample's devices; those that are gone by now have none."""
+    if node.facts is scene.facts:
+        return states[node.start : node.start + node.count]
+    # The node has described itself anew since: devices may have come, gone and changed places.
+    rows = {device.uuid: row for row, device in enumerate(node.devices, node.start)}
+    return bytes(
+        states[rows[device.uuid]] if device.uuid in rows else NOT_JUDGED for device in scene.facts.devices
+    )
 
 
 def _matrix(parts: list[bytes], kind: str) -> Floats:
@@ -357,12 +313,10 @@ def _matrix(parts: list[bytes], kind: str) -> Floats:
     return values
 
 
-def _states(taken: list[_Taken]) -> Codes:
+def _states(taken: list[Taken]) -> Codes:
     unjudged = bytes([NOT_JUDGED])
     states = np.frombuffer(
-        b"".join(
-            [unjudged * entry.scene.device_count if entry.states is None else entry.states for entry in taken]
-        ),
+        b"".join([entry.states or unjudged * entry.scene.device_count for entry in taken]),
         np.uint8,
     )
     return np.where(_UNSEEN[states], NOT_JUDGED, states).astype(np.uint8)

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from gpuherd.api.enrolling import open_enrolment
 from gpuherd.api.settings import HubSettings
-from gpuherd.history.batch import DEVICE_METRICS
+from gpuherd.history.batch import DEVICE_METRICS, NOT_JUDGED
 from gpuherd.history.journal import JournalFiles
 from gpuherd.history.settings import HistorySettings, UsageSettings
-from gpuherd.model.devices import DeviceSample
+from gpuherd.model.devices import DEVICE_STATES, DeviceSample
 from gpuherd.model.hosts import HostSample
 from gpuherd.model.reports import Sample
 from gpuherd.wire.codec import encode
@@ -140,5 +140,39 @@ def test_without_room_the_herd_stays_live_and_all_is_remembered_when_there_is_ro
             assert (health.journal.state, health.is_closed, health.lost_samples) == ("ok", False, 0)
             assert health.sent_again_samples > 0
         assert remembered(tmp_path / "history")["load"] == Counter(range(3, node.seq + 1))
+
+    asyncio.run(story())
+
+
+def kept_states(folder: Path) -> list[str]:
+    """Give the states that the samples in the journal were judged to be, in order."""
+    files = JournalFiles(folder / "journal")
+    batches = [batch for number in files.paths() for _, batch in files.read(number).batches]
+    codes = [code for batch in batches for code in batch.devices.state.tolist()]
+    return ["not judged" if code == NOT_JUDGED else DEVICE_STATES[code] for code in codes]
+
+
+@pytest.mark.parametrize(("tick_seconds", "state"), [(0.05, "busy"), (60.0, "not judged")])
+def test_a_single_sample_is_kept_with_what_it_shows_or_unjudged_if_that_takes_long(
+    tmp_path: Path, tick_seconds: float, state: str
+) -> None:
+    async def story() -> None:
+        options = {
+            "past": past_outfit(HistorySettings(min_free_bytes=0), UsageSettings(), tmp_path),
+            "clock": ShiftedClock(-(time.time() % HOUR)),
+        }
+        async with running_hub(tmp_path, hub_options=options, tick_seconds=tick_seconds) as hub:
+            node = CountingNode(hub.url, (await hub.admit("load")).credential)
+            await node.open()
+            await node.send(node.facts_message(1))
+            await node.send(node.table_message(2))
+            await node.send(node.sample_message())
+            await node.wait_acked(3)
+            await node.send(node.sample_message())
+            received = hub.fleet.node_health
+            await eventually(lambda: received()[0].accepted == 2)
+        assert remembered(tmp_path / "history")["load"] == Counter([3, 4])
+        assert kept_states(tmp_path / "history")[:4] == [state] * 4
+        await node.close()
 
     asyncio.run(story())

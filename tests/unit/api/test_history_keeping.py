@@ -60,6 +60,11 @@ class Stage:
         assert journal is not None
         journal._min_free_bytes = min_free_bytes
 
+    async def flush(self) -> None:
+        """Save what the tick has judged."""
+        self.fleet.tick()
+        await self.keeper.flush()
+
     def end(self) -> None:
         self.keeper.close()
         self.historian.close()
@@ -94,14 +99,14 @@ def test_what_is_written_is_safe_and_known_after_a_start(tmp_path: Path, clock: 
         for _ in range(3):
             clock.advance(1.0)
             node.sample(IDLE)
-        await stage.keeper.flush()
+        await stage.flush()
         assert stage.safe == {"a": {"boot-1": 5}}
         assert len(stage.times()) == 3
 
     async def again(stage: Stage) -> None:
         node = Speaker(stage.fleet, clock, "a")
         assert node.run.resume_after_seq == 5
-        await stage.keeper.flush()
+        await stage.flush()
         assert len(stage.times()) == 3
 
     play(tmp_path, clock, live)
@@ -117,7 +122,7 @@ def test_what_is_in_the_journal_and_was_not_acknowledged_is_not_taken_twice(
         node.sample(IDLE)
         monkeypatch.setattr(stage.store, "save", _full)
         with pytest.raises(Failed):
-            await stage.keeper.flush()
+            await stage.flush()
         assert stage.safe == {}
         assert len(stage.times()) == 1
 
@@ -126,7 +131,7 @@ def test_what_is_in_the_journal_and_was_not_acknowledged_is_not_taken_twice(
         assert node.run.resume_after_seq == 3
         node.describe(gpu(0))
         node.sample(IDLE, seq=3)
-        await stage.keeper.flush()
+        await stage.flush()
         assert len(stage.times()) == 1
 
     play(tmp_path, clock, live)
@@ -144,12 +149,12 @@ def test_without_room_last_states_are_kept_but_claim_nothing_that_is_not_written
         node = Speaker(stage.fleet, clock, "a")
         node.describe(gpu(0))
         node.sample(IDLE)
-        await stage.keeper.flush()
+        await stage.flush()
         stage.set_room(NO_ROOM)
         for _ in range(3):
             clock.advance(1.0)
             node.sample(IDLE)
-            await stage.keeper.flush()
+            await stage.flush()
         assert stage.safe == {"a": {"boot-1": 3}}
         assert stage.keeper.health().state == "ok"
         assert stage.keeper.health().waiting_nodes == 0
@@ -176,11 +181,11 @@ def test_with_room_again_all_that_waited_is_written_once(tmp_path: Path, clock: 
             clock.advance(1.0)
             node.sample(IDLE)
             expected.append(clock.wall())
-            await stage.keeper.flush()
+            await stage.flush()
         assert stage.times() == []
         stage.set_room(0)
-        await stage.keeper.flush()
-        await stage.keeper.flush()
+        await stage.flush()
+        await stage.flush()
         assert stage.times() == expected
         assert stage.safe["a"] == {"boot-1": 12}
         assert stage.asked == []
@@ -199,18 +204,18 @@ def test_what_does_not_fit_into_memory_is_sent_again_when_there_is_room(
         node.sample(IDLE)
         expected = [clock.wall()]
         stage.set_room(NO_ROOM)
-        await stage.keeper.flush()
+        await stage.flush()
         samples: list[tuple[int, float]] = []
         while not intake.is_closed or len(samples) < 200:
             clock.advance(1.0)
             node.sample(IDLE)
             samples.append((node.seq, clock.wall()))
             expected.append(clock.wall())
-            await stage.keeper.flush()
+            await stage.flush()
             assert intake.waiting_bytes <= 50_000
         assert stage.safe.get("a", {}).get("boot-1", -1) < 3
         stage.set_room(0)
-        await stage.keeper.flush()
+        await stage.flush()
         assert stage.asked == ["a"]
         assert stage.history.health().sent_again_samples == len(samples)
         # The agent comes again and sends what was not acknowledged.
@@ -222,7 +227,7 @@ def test_what_does_not_fit_into_memory_is_sent_again_when_there_is_room(
         for seq, time in samples:
             node.skew = time - clock.wall()
             node.sample(IDLE, seq=seq)
-            await stage.keeper.flush()
+            await stage.flush()
         assert stage.times() == expected
         assert stage.safe["a"]["boot-1"] == run.received_seq
 
@@ -234,19 +239,19 @@ def test_what_nobody_can_send_again_is_counted_as_lost(tmp_path: Path, clock: Ma
         node, intake = Speaker(stage.fleet, clock, "a"), stage.fleet.intake
         assert intake is not None
         node.describe(gpu(0))
-        await stage.keeper.flush()
+        await stage.flush()
         sent = 0
         while not intake.is_closed:
             clock.advance(1.0)
             sample = Sample(time=clock.wall(), devices=(IDLE,), disks_used_bytes=(None,))
             stage.fleet.accept_report("b", Report(facts=node.facts, sample=sample))
             sent += 1
-        await stage.keeper.flush()
+        await stage.flush()
         assert stage.asked == []
         assert stage.history.health().lost_samples == sent
         clock.advance(1.0)
         stage.fleet.accept_report("b", Report(facts=node.facts, sample=sample))
-        await stage.keeper.flush()
+        await stage.flush()
         assert len(stage.times()) == 1
 
     play(tmp_path, clock, story)
@@ -261,25 +266,49 @@ def test_a_mistake_of_ours_costs_no_last_state_and_acknowledges_nothing(
         node.sample(IDLE)
         with monkeypatch.context() as patch:
             patch.setattr(stage.fleet.intake, "batch", lambda _: next(iter(())))
-            await stage.keeper.flush()
+            await stage.flush()
             assert stage.store.load_all()[0].runs == {"boot-1": -1}
             assert stage.safe == {"a": {}}
             assert "StopIteration" in stage.history.health().reasons()[0]
-        await stage.keeper.flush()
+        await stage.flush()
         assert stage.safe == {"a": {"boot-1": 3}}
         assert stage.history.health().reasons() == ()
 
     play(tmp_path, clock, story)
 
 
+def test_nothing_is_acknowledged_before_it_is_judged_and_that_is_not_waited_for_long(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async def live(stage: Stage) -> None:
+        node = Speaker(stage.fleet, clock, "a")
+        node.describe(gpu(0))
+        node.sample(IDLE)
+        await stage.keeper.flush()
+        assert stage.safe == {"a": {}}
+        assert stage.store.load_all()[0].runs == {"boot-1": -1}
+        clock.advance(1.5)
+        await stage.keeper.flush()
+        assert stage.safe == {"a": {"boot-1": 3}}
+        assert len(stage.times()) == 1
+        node.sample(IDLE)
+        await stage.keeper.flush()
+
+    async def after_a_crash(stage: Stage) -> None:
+        assert Speaker(stage.fleet, clock, "a").run.resume_after_seq == 3
+
+    play(tmp_path, clock, live)
+    play(tmp_path, clock, after_a_crash)
+
+
 def test_a_removed_node_is_forgotten(tmp_path: Path, clock: ManualClock) -> None:
     async def story(stage: Stage) -> None:
         node = Speaker(stage.fleet, clock, "a")
         node.describe(gpu(0))
-        await stage.keeper.flush()
+        await stage.flush()
         stage.fleet.remove_node("a")
         stage.keeper.forget("a")
-        await stage.keeper.flush()
+        await stage.flush()
         assert stage.historian.marks.node_ids == ()
 
     play(tmp_path, clock, story)

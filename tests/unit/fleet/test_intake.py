@@ -31,6 +31,7 @@ from support.herd import GIB, IDLE, WORKING, ManualClock, Speaker, gpu
 DAY = 86_400.0
 POWER = DEVICE_METRICS.index("power_watts")
 UTILIZATION = DEVICE_METRICS.index("utilization_gpu")
+FREE, BUSY = DEVICE_STATES.index("free"), DEVICE_STATES.index("busy")
 
 
 class Ledger:
@@ -67,6 +68,8 @@ def intake(fleet: Fleet, clock: ManualClock, ledger: Ledger) -> Intake:
 
 
 def written(intake: Intake) -> Batch:
+    """Give all that came, as it would be written at the end."""
+    intake.release()
     gathered = intake.gather()
     assert gathered is not None
     return intake.batch(gathered)
@@ -83,6 +86,7 @@ def test_live_samples_are_written_with_what_they_are_about(
     fleet.tick()
     clock.advance(1.0)
     node.sample(IDLE, WORKING)
+    fleet.tick()
     batch = written(intake)
     assert batch.devices.keys == (
         SeriesKey("n1", "GPU-0", "A100 80GB"),
@@ -93,8 +97,7 @@ def test_live_samples_are_written_with_what_they_are_about(
     assert batch.devices.values[1, POWER] == 250.5
     assert np.isnan(batch.devices.values[3, POWER])
     assert batch.devices.memory_total.tolist() == [80 * GIB] * 2
-    unknown, free, busy = (DEVICE_STATES.index(state) for state in ("unknown", "free", "busy"))
-    assert batch.devices.state.tolist() == [unknown, unknown, free, busy]
+    assert batch.devices.state.tolist() == [FREE, BUSY] * 2
     assert batch.hosts.keys == (SeriesKey("n1"),)
     assert batch.hosts.values[0, HOST_METRICS.index("cpu_ratio")] == 0.25
     assert batch.hosts.state.tolist() == [NOT_JUDGED] * 2
@@ -107,6 +110,110 @@ def test_live_samples_are_written_with_what_they_are_about(
     assert (first.scene.owners, first.scene.types) == (("ada",), ("A100 80GB",) * 2)
     assert np.frombuffer(first.uses)[0] == 10 * GIB
     assert intake.gather() is None
+
+
+def test_a_sample_waits_for_the_tick_that_judges_it_and_is_acknowledged_with_it(
+    fleet: Fleet, clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(WORKING)
+    assert intake.gather() is None
+    fleet.tick()
+    node.sample(WORKING)
+    gathered = intake.gather()
+    assert gathered is not None
+    batch = intake.batch(gathered)
+    assert batch.devices.state.tolist() == [BUSY]
+    assert batch.marks == (FrameMark("n1", "boot-1", 3),)
+    assert 0 < intake.waiting_bytes < 2000
+    fleet.tick()
+    assert written(intake).marks == (FrameMark("n1", "boot-1", 4),)
+    assert intake.waiting_bytes == 0
+
+
+def test_a_sample_waits_for_a_tick_only_so_long(
+    fleet: Fleet, clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    fleet.tick()
+    intake.gather()
+    node.sample(WORKING)
+    clock.advance(1.4)
+    node.sample(WORKING)
+    assert intake.gather() is None
+    clock.advance(0.1)
+    gathered = intake.gather()
+    assert gathered is not None
+    batch = intake.batch(gathered)
+    assert batch.devices.state.tolist() == [NOT_JUDGED] * 2
+    assert batch.marks == (FrameMark("n1", "boot-1", 4),)
+
+
+def test_history_does_not_wait_for_others_to_be_judged(
+    fleet: Fleet, clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    live, late = speaker("n1"), speaker("n2")
+    live.describe(gpu(0))
+    late.connect(live_from_seq=4)
+    late.describe(gpu(0))
+    fleet.tick()
+    intake.gather()
+    live.sample(IDLE)
+    late.sample(WORKING)
+    late.sample(WORKING)  # of right now: it and what follows it wait
+    late.describe(gpu(0))
+    gathered = intake.gather()
+    assert gathered is not None
+    batch = intake.batch(gathered)
+    assert batch.devices.keys == (SeriesKey("n2", "GPU-0", "A100 80GB"),)
+    assert (batch.devices.state.tolist(), batch.marks) == ([NOT_JUDGED], (FrameMark("n2", "boot-1", 3),))
+    assert intake.gather() is None
+    fleet.tick()
+    batch = written(intake)
+    assert batch.devices.state.tolist() == [FREE, BUSY]
+    assert set(batch.marks) == {FrameMark("n1", "boot-1", 3), FrameMark("n2", "boot-1", 6)}
+
+
+def test_devices_that_change_places_before_the_tick_are_told_apart(
+    fleet: Fleet, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    other, node = speaker("n2"), speaker("n1")
+    other.describe(gpu(0))
+    node.describe(gpu(0), gpu(1))
+    node.sample(IDLE, IDLE)
+    other.sample(WORKING)
+    node.describe(gpu(2), gpu(1), gpu(3))
+    node.sample(IDLE, WORKING, IDLE)
+    node.describe(gpu(2), gpu(1), gpu(3))
+    node.sample(IDLE, WORKING, IDLE)
+    fleet.tick()
+    assert written(intake).devices.state.tolist() == [NOT_JUDGED, BUSY, BUSY, *[FREE, BUSY, FREE] * 2]
+
+
+def test_of_a_node_that_is_removed_before_the_tick_nothing_is_judged(
+    fleet: Fleet, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    gone, other = speaker("n1"), speaker("n2")
+    gone.describe(gpu(0))
+    other.describe(gpu(0))
+    gone.sample(WORKING)
+    fleet.remove_node("n1")
+    other.sample(IDLE)  # where the other was
+    fleet.tick()
+    assert written(intake).devices.state.tolist() == [NOT_JUDGED, FREE]
+
+
+def test_what_comes_too_late_to_be_fresh_is_not_judged(
+    fleet: Fleet, clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.sample(WORKING)
+    clock.advance(1000.0)
+    fleet.tick()
+    assert written(intake).devices.state.tolist() == [NOT_JUDGED]
 
 
 def test_what_cannot_be_is_unknown(intake: Intake, speaker: Callable[[str], Speaker]) -> None:
@@ -217,8 +324,9 @@ def test_a_restored_state_is_not_remembered_again(
     other.intake = Intake(clock=clock, names=other.names, accountant=None, oldest_seconds=DAY)
     other.add_node("n1", "n1")
     other.restore(kept)
+    other.tick()
     assert other.intake.gather() is None
-    assert intake.gather() is not None
+    assert len(written(intake).devices) == 1
 
 
 def test_what_is_older_than_all_that_is_kept_is_counted_and_left_out(
