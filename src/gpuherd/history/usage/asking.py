@@ -30,6 +30,7 @@ from gpuherd.history.usage.answers import (
 )
 from gpuherd.history.usage.averages import DAY, REACH, TWO_HOURS, WEEK, moving_mean, weights
 from gpuherd.history.usage.book import OpenUse, UsageBook
+from gpuherd.history.usage.booked import Presence, booked_use
 from gpuherd.history.usage.counting import JOULES, added
 from gpuherd.history.usage.rows import COMMANDS, KEY_COLUMNS
 from gpuherd.history.usage.slots import HOUR_SECONDS, SLOT_SECONDS, ceiled, floored
@@ -234,15 +235,17 @@ class UsageReader:
         devices = frozenset((span.node_id, span.uuid) for span in spans)
         sql = (
             'SELECT node_id, uuid, "user", slot, slot_seconds, min(first) AS first, max(last) AS last, '
-            "sum(held_seconds) AS held FROM ({view}) GROUP BY ALL"
+            "sum(held_seconds) AS held FROM ({view}) "
+            'GROUP BY session, node_id, uuid, "user", slot, slot_seconds'
         )
         (found,), _ = self._view.ask([sql], start, end, UseFilter(devices=devices), deadline=deadline)
-        by_device: dict[Device, list[tuple[Any, ...]]] = {}
-        for node_id, uuid, *rest in zip(
-            *(found.columns[name].tolist() for name in found.columns), strict=True
+        by_device: dict[Device, list[Presence]] = {}
+        columns = [column.tolist() for column in found.columns.values()]
+        for device, presence in zip(
+            zip(*columns[:2], strict=True), zip(*columns[2:], strict=True), strict=True
         ):
-            by_device.setdefault((node_id, uuid), []).append(tuple(rest))
-        return tuple(_booked(span, by_device.get((span.node_id, span.uuid), [])) for span in spans)
+            by_device.setdefault(device, []).append(presence)
+        return tuple(booked_use(span, by_device.get((span.node_id, span.uuid), [])) for span in spans)
 
     def averages(
         self, now: float, *, keys_of: KeysOf | None = None, deadline: float = DEADLINE_SECONDS
@@ -356,20 +359,3 @@ def _read_key(key: Any, by: UsageKey) -> Key:
         node_id, uuid = key.split("\0", 1)
         return node_id, uuid
     return None if key is None else str(key)
-
-
-def _booked(span: BookedSpan, rows: Sequence[tuple[Any, ...]]) -> BookedUse:
-    own: dict[float, float] = {}
-    anyone: dict[float, float] = {}
-    for user, slot, seconds, first, last, held in rows:
-        # Within the slot it was there from first to last, and in this stretch for as long as was counted.
-        inside = min(span.end, last, slot + seconds) - max(span.start, first, slot)
-        if inside > 0 and last > first:
-            was_there = min(inside, held * inside / (last - first))
-            room = min(span.end, slot + seconds) - max(span.start, slot)
-            anyone[slot] = min(room, anyone.get(slot, 0.0) + was_there)
-            if user in span.users:
-                own[slot] = min(room, own.get(slot, 0.0) + was_there)
-    booked, used = max(0.0, span.end - span.start), sum(own.values())
-    others = sum(anyone.values()) - used
-    return BookedUse(span.id, span.node_id, span.uuid, booked, used, others, max(0.0, booked - used - others))

@@ -13,6 +13,7 @@ import pytest
 from gpuherd.history.batch import USE_MEASURES
 from gpuherd.history.settings import HistorySettings
 from gpuherd.history.usage.asking import BookedSpan, UseFilter, UseSums, moving_mean
+from gpuherd.history.usage.booked import booked_use
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.history import UsageKey
 from support.reckoner import Sums, Who
@@ -205,6 +206,24 @@ def test_bookings_are_compared_with_use(hub: UsedHub) -> None:
     assert use.unused_seconds == pytest.approx(4500 - 1800)
     (other,) = hub.reader.booked([BookedSpan(8, frozenset({"eve"}), "n", "none", base, base + 60)])
     assert other.unused_seconds == 60
+
+
+def test_of_several_who_are_on_a_booked_device_together_the_time_is_that_of_one() -> None:
+    def of(users: str, *rows: tuple[str, float, float]) -> tuple[float, float, float]:
+        span = BookedSpan(1, frozenset(users.split()), "n", "g0", 0.0, 3600.0)
+        told = booked_use(span, [(user, 0, 3600, first, last, last - first) for user, first, last in rows])
+        return told.used_seconds, told.others_seconds, told.unused_seconds
+
+    assert of("ann bob", ("ann", 0, 1800), ("bob", 0, 1800)) == (1800, 0, 1800)
+    assert of("ann", ("ann", 0, 1800), ("eve", 0, 1800)) == (1800, 0, 1800)
+    assert of("ann", ("eve", 600, 2400), ("ann", 0, 1200), ("eve", 3000, 3300)) == (1200, 1500, 900)
+    assert of("ann bob", ("ann", 0, 600), ("bob", 300, 400), ("ann", 3000, 9000)) == (1200, 0, 2400)
+
+
+def test_who_was_away_in_between_was_there_for_a_part_of_a_slot() -> None:
+    span = BookedSpan(1, frozenset({"ann"}), "n", "g0", 0.0, 450.0)
+    told = booked_use(span, [("ann", 0, 900, 0, 900, 300), ("eve", 0, 900, 0, 225, 225)])
+    assert (told.used_seconds, told.others_seconds, told.unused_seconds) == pytest.approx((150, 150, 150))
 
 
 def test_averages_fade(hub: UsedHub) -> None:
