@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, structs
 
 from gpuherd.fleet.node import NodeHealth
 from gpuherd.history.historian import HistoryHealth
+from gpuherd.history.tables.catalogue import CANNOT_BE_READ
 from gpuherd.model.people import PrivacyClass
 from gpuherd.model.targets import NodeWay
 
@@ -140,7 +141,14 @@ def _without_errors(history: HistoryHealth) -> HistoryHealth:
     return structs.replace(
         history,
         journal=structs.replace(history.journal, last_error=None),
-        sinks=tuple(structs.replace(sink, last_error=None) for sink in history.sinks),
+        sinks=tuple(
+            structs.replace(
+                sink,
+                last_error=None,
+                unreadable=tuple(structs.replace(part, reason=CANNOT_BE_READ) for part in sink.unreadable),
+            )
+            for sink in history.sinks
+        ),
     )
 
 

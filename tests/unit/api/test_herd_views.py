@@ -17,6 +17,9 @@ from gpuherd.api.health import (
 )
 from gpuherd.api.herd_views import HerdViews
 from gpuherd.fleet.fleet import Fleet
+from gpuherd.history.historian import HistoryHealth, JournalHealth
+from gpuherd.history.store import SinkHealth
+from gpuherd.model.history import MissingPart
 from gpuherd.model.people import Viewer
 from gpuherd.model.processes import Process, ProcessUse
 from gpuherd.model.targets import NodeWay
@@ -97,6 +100,16 @@ def test_errors_of_the_hubs_own_parts_are_for_admins() -> None:
         store=StoreHealth(
             state="failing", saved_at=None, waiting_nodes=3, last_error="disk /secret/place is full"
         ),
+        history=HistoryHealth(
+            journal=JournalHealth(state="ok"),
+            sinks=(
+                SinkHealth(
+                    name="usage",
+                    state="ok",
+                    unreadable=(MissingPart(start=1.0, end=2.0, reason="/secret/place: no such file"),),
+                ),
+            ),
+        ),
         links=LinkHealth(open=1, replaced=0, refused_credentials=0, flapping=("gpu07",)),
         lists=(),
         viewers=ViewerHealth(open=1, limit=9, resyncs=0),
@@ -106,6 +119,8 @@ def test_errors_of_the_hubs_own_parts_are_for_admins() -> None:
     shown = health_for(health, "member")
     assert "secret" not in str(shown)
     assert isinstance(shown, Health)
+    assert shown.history is not None
+    assert [part.start for part in shown.history.sinks[0].unreadable] == [1.0]
     assert shown.reasons == (
         "keep last state: fails; the hub's log says why",
         "hosts.txt: gpu07 is no address",

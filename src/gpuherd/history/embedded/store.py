@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -71,6 +72,8 @@ class EmbeddedStore:
         self._journal = journal
         self._skipped: set[int] = set()
         """Files of the journal of which not everything is mirrored."""
+        self._skipping = threading.Lock()
+        """Of those who change it: the writer adds, whoever tends takes away."""
         self._untold_takes = 0
         self._is_full = False
 
@@ -92,7 +95,8 @@ class EmbeddedStore:
             self._untold_takes = 0
             self._is_full = self.size_in_memory > MOST_TIMES * self._settings.memory_bytes
         if self._is_full:
-            self._skipped = self._skipped | {file}  # it stays in the journal until there is room again
+            with self._skipping:
+                self._skipped = self._skipped | {file}  # it stays in the journal until there is room again
             return
         self.memories[DEVICES.name].take(batch.devices, file)
         self.memories[HOSTS.name].take(batch.hosts, file)
@@ -116,7 +120,7 @@ class EmbeddedStore:
             memory.sort(PACK_ROWS)
         if self.size_in_memory > self._settings.memory_bytes:
             self._seal(moment, moment + AHEAD_MS, open_file)
-        elif until > self._sealed_until or moment - self._sealed_at > LATE_MS:
+        elif until > self._sealed_until or not 0 <= moment - self._sealed_at <= LATE_MS:
             self._seal(moment, until, open_file)
         for name, shelf in self.shelves.items():
             self._roll(shelf, self.memories[name], moment, until, begun)
@@ -139,7 +143,8 @@ class EmbeddedStore:
             for _, batch in self._journal.read(file).batches:
                 self.memories[DEVICES.name].take(batch.devices, file)
                 self.memories[HOSTS.name].take(batch.hosts, file)
-            self._skipped = self._skipped - {file}
+            with self._skipping:
+                self._skipped = self._skipped - {file}
             self._is_full = self.size_in_memory > self._settings.memory_bytes
 
     @property
@@ -172,10 +177,12 @@ class EmbeddedStore:
             # In this order: whoever asks finds each sample in memory or its hour marked.
             self.shelves[name].sealed(due[name], made[name])
             memory.end_sealing(rest[name])
-        self._sealed_until, self._sealed_at = max(until, self._sealed_until), moment
+        # Not the greatest ever: a clock that was ahead for a while must not keep hours from being sealed after it.
+        self._sealed_until, self._sealed_at = until, moment
 
     def _roll(self, shelf: Shelf, memory: Memory, moment: int, until: int, begun: float) -> None:
-        keep = (self._kept_from("minute", moment), self._kept_from("quarter", moment))
+        trusted = self._trusted(moment)
+        keep = (0, 0) if trusted is None else (self._kept_from("minute", trusted), self._kept_from("quarter", trusted))
         for hour in shelf.due_hours(until):
             if time.monotonic() - begun > BUDGET_SECONDS:
                 return
@@ -190,10 +197,17 @@ class EmbeddedStore:
         }[table]
         return moment - int(days * DAY_MS)
 
+    def _trusted(self, moment: int) -> int | None:
+        """Give the time by which samples are old; none: the clock is not to be believed just now."""
+        trusted = self._tables.trusted(moment / 1000)
+        return None if trusted is None else int(trusted * 1000)
+
     def _forget(self, moment: int) -> None:
-        limits = [self._kept_from(table, moment) for table in ("raw", "minute", "quarter")]
-        for shelf in self.shelves.values():
-            shelf.forget(*limits)
+        trusted = self._trusted(moment)
+        if trusted is not None:
+            limits = [self._kept_from(table, trusted) for table in ("raw", "minute", "quarter")]
+            for shelf in self.shelves.values():
+                shelf.forget(*limits)
         if self._settings.max_bytes is not None:
             self._shrink(self._settings.max_bytes, moment)
 
@@ -241,7 +255,7 @@ class EmbeddedStore:
             last_error_at=self._failure[1] if self._failure else None,
             size_bytes=catalogue.size_bytes(tables),
             oldest=catalogue.oldest(tables),
-            unreadable=tuple(part for table in tables for part in catalogue.missing(table)),
+            unreadable=catalogue.unreadable(tables),
         )
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class HerdSink:
             last_error_at=self._failure[1] if self._failure else None,
             size_bytes=catalogue.size_bytes(tables),
             oldest=catalogue.oldest(tables),
-            unreadable=tuple(part for table in tables for part in catalogue.missing(table)),
+            unreadable=catalogue.unreadable(tables),
         )
 
     def close(self) -> None:
@@ -140,13 +140,15 @@ class HerdSink:
         days: dict[int, list[Segment]] = {}
         for segment in self._tables.segments(MINUTE.name):
             days.setdefault(segment.partition, []).append(segment)
+        folded = {segment.partition for segment in self._tables.segments(QUARTER.name)}
         for day, segments in days.items():
             fresh = sum(segment.level == 0 for segment in segments)
-            is_over = day + DAY_SECONDS + HOUR_SECONDS <= now
+            # A day that was folded has quarters; if there is nothing else of its minutes, they were forgotten. By the
+            # files rather than by the clock, which may be wrong for a while.
+            is_gone = fresh == len(segments) and day in folded
+            is_over = is_gone or day + DAY_SECONDS + HOUR_SECONDS <= now
             if (is_over and fresh) or fresh >= FOLD_AT_ONCE:
-                self._fold_day(
-                    day, segments, is_over=is_over, is_gone=day + DAY_SECONDS <= self.minutes_from(now)
-                )
+                self._fold_day(day, segments, is_over=is_over, is_gone=is_gone)
 
     def _fold_day(self, day: int, segments: list[Segment], *, is_over: bool, is_gone: bool) -> None:
         """Make one of a day's pieces, and its quarters of an hour; if its minutes are gone, add to these."""
@@ -181,19 +183,23 @@ class HerdSink:
             self._tables.discard(*made)
             raise
         with self._moving():
-            self._tables.commit(add=made, remove=[*segments, *(old if is_over else ())])
+            # Also if it is not over after all: its quarters are made anew when it is.
+            self._tables.commit(add=made, remove=[*segments, *old])
 
     def minutes_from(self, now: float) -> float:
         """Tell from when on minutes are kept, epoch seconds."""
         return now - self._settings.minute_days * DAY_SECONDS
 
     def _forget(self, now: float) -> None:
+        trusted = self._tables.trusted(now)
+        if trusted is None:
+            return
         keep = {MINUTE.name: self._settings.minute_days, QUARTER.name: self._settings.usage_days}
         due = [
             segment
             for table, days in keep.items()
             for segment in self._tables.segments(table)
-            if segment.partition + DAY_SECONDS <= now - days * DAY_SECONDS
+            if segment.partition + DAY_SECONDS <= trusted - days * DAY_SECONDS
             and (segment.level or table != MINUTE.name)
         ]
         if due:

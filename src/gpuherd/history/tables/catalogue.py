@@ -20,7 +20,9 @@ from gpuherd.history.tables.segments import SEGMENT_FILE, Lost, Segment, why_uns
 from gpuherd.model.errors import Failed
 from gpuherd.model.history import MissingPart
 
-__all__ = ["Catalogue", "Outdated", "Snapshot"]
+__all__ = ["CANNOT_BE_READ", "Catalogue", "Outdated", "Snapshot"]
+
+CANNOT_BE_READ = "a file cannot be read"
 
 _log = logging.getLogger(__name__)
 
@@ -44,9 +46,9 @@ class Snapshot:
         return tuple(s for s in self._tables.get(table, ()) if s.start <= end and s.end >= start)
 
     def missing(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[MissingPart, ...]:
-        """Tell what of a table had to be given up in a range."""
+        """Tell what of a table had to be given up in a range. Anyone may read it: it names no file."""
         return tuple(
-            MissingPart(start=lost.start, end=lost.end, reason=lost.reason)
+            MissingPart(start=lost.start, end=lost.end, reason=CANNOT_BE_READ)
             for lost in self.manifest.lost
             if lost.table == table and lost.start <= end and lost.end >= start
         )
@@ -83,6 +85,11 @@ class Catalogue:
             raise
 
     @property
+    def snapshot(self) -> Snapshot:
+        """The list as it is now, without waiting; its files may go unless held."""
+        return self._snapshot
+
+    @property
     def generation(self) -> int:
         """Number of changes so far."""
         return self._snapshot.generation
@@ -94,6 +101,15 @@ class Catalogue:
     def missing(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[MissingPart, ...]:
         """Tell what of a table had to be given up in a range."""
         return self._snapshot.missing(table, start, end)
+
+    def unreadable(self, tables: Iterable[str]) -> tuple[MissingPart, ...]:
+        """Tell what of some tables had to be given up and why, file by file: for those who run the hub."""
+        chosen = frozenset(tables)
+        return tuple(
+            MissingPart(start=lost.start, end=lost.end, reason=lost.reason)
+            for lost in self._snapshot.manifest.lost
+            if lost.table in chosen
+        )
 
     def lost(self) -> tuple[Lost, ...]:
         """All that had to be given up."""
@@ -184,7 +200,7 @@ class Catalogue:
             # A second name before the first one goes: whoever still reads it is not disturbed.
             self._quarantine(self.folder / segment.file, os.link)
             self.commit(remove=[segment], lost=[lost])
-        return MissingPart(start=lost.start, end=lost.end, reason=lost.reason)
+        return MissingPart(start=lost.start, end=lost.end, reason=CANNOT_BE_READ)
 
     def keep_aside(self, path: Path) -> None:
         """Move a file that is not listed into the quarantine, where somebody may look at it."""

@@ -18,6 +18,7 @@ from gpuherd.history.tables.segments import Segment
 from gpuherd.history.tables.tables import Part, Tables
 from gpuherd.history.tables.writing import Coded, Sortable
 from gpuherd.history.usage.notes import HoleNote, read_notes
+from gpuherd.history.usage.paces import Paces
 from gpuherd.history.usage.pages import Page, Rows, joined_rows
 from gpuherd.history.usage.register import Register
 from gpuherd.history.usage.rows import (
@@ -41,6 +42,8 @@ SEAL_SECONDS = 900.0
 """How long use stays in memory and the journal's files are kept for it."""
 MAX_ROWS = 400_000
 """Rows in memory before they are written away earlier than that."""
+NOW_SECONDS = 60.0
+"""A node whose last sample is older than this and than a few of its intervals says nothing about now."""
 NAME = "usage"
 
 
@@ -104,11 +107,12 @@ class UsageBook:
         self._gap = session_gap_seconds
         self._seal_seconds = seal_seconds
         self._lock = threading.Lock()
-        """Of all below: held for moments, and while files take the place of what is in memory."""
+        """Of all below: held for moments, never over work on the disk."""
         self._pages: dict[int, Page] = {}
         self._marks: dict[int, _Mark] = {}
         self._file = -1
         self._seen: dict[str, float] = {}
+        self._paces = Paces(self._seen)
         self._holes: dict[str, tuple[HoleNote, ...]] = {}
         self._last = np.full(256, -np.inf)
         self._gpus = np.zeros((256, 2))
@@ -149,8 +153,7 @@ class UsageBook:
                 self._file = file
             page = self._pages.setdefault(file, Page())
             for node_id, time in batch.seen:
-                if time > self._seen.get(node_id, -np.inf):
-                    self._seen[node_id] = time
+                self._paces.note(node_id, time)
             self._holes.update(read_notes(batch.notes))
             if not len(uses):
                 return
@@ -183,17 +186,15 @@ class UsageBook:
     def health(self) -> SinkHealth:
         """Tell how it is doing."""
         error = self._last_error
-        with self._lock:
-            waiting = len(self._pages)
         return SinkHealth(
             name=NAME,
             state="ok" if error is None else "failing",
-            waiting_batches=waiting,
+            waiting_batches=len(self._pages),
             last_error=None if error is None else error[0],
             last_error_at=None if error is None else error[1],
             size_bytes=self.tables.catalogue.size_bytes(shape.name for shape in SHAPES),
             oldest=self.tables.catalogue.oldest([USAGE.name]),
-            unreadable=self.tables.missing(USAGE.name),
+            unreadable=self.tables.catalogue.unreadable([USAGE.name]),
         )
 
     def close(self) -> None:
@@ -222,33 +223,42 @@ class UsageBook:
     def open_use(self) -> OpenUse:
         """Give what is in memory, and the files that hold all the rest."""
         with self._lock:
-            rows = joined_rows([page.rows() for page in self._pages.values() if len(page)])
+            # The list of files says itself what it holds of the journal; pages go only after it says so.
+            listed = self.tables.catalogue.snapshot
+            settled = listed.manifest.settled.get(NAME, 0)
+            pages = [page for file, page in self._pages.items() if file >= settled]
+            rows = joined_rows([page.rows() for page in pages if len(page)])
             commands: dict[SessionKey, tuple[str, float]] = {}
-            for page in self._pages.values():
+            for page in pages:
                 commands.update(page.commands)
-            with self.tables.catalogue.hold() as listed:
-                return OpenUse(rows, commands, listed.segments(USAGE.name), listed.segments(DAYS.name))
+        return OpenUse(rows, commands, listed.segments(USAGE.name), listed.segments(DAYS.name))
 
     def is_current(self, use: OpenUse) -> bool:
         """Tell whether the files are still those."""
-        with self.tables.catalogue.hold() as listed:
-            return (use.segments, use.days) == (listed.segments(USAGE.name), listed.segments(DAYS.name))
+        listed = self.tables.catalogue.snapshot
+        return (use.segments, use.days) == (listed.segments(USAGE.name), listed.segments(DAYS.name))
 
-    def current(self) -> tuple[list[CurrentStay], dict[str, float]]:
-        """Give who was on a device at the last sample of its node, and when each node's was."""
+    def current(self, now: float) -> list[CurrentStay]:
+        """Give who is on a device: at the last sample of its node, if that says something about now."""
         with self._lock:
-            mark, gpus, seen = self._mark(), self._gpus.copy(), dict(self._seen)
+            mark, gpus = self._mark(), self._gpus.copy()
+            seen = {
+                node_id: time
+                for node_id, time in mark.seen.items()
+                if self._paces.is_heard(node_id, now, NOW_SECONDS)
+            }
         stays = []
         for number in np.flatnonzero(mark.last[: len(mark.keys)] > -np.inf).tolist():
             key = mark.keys[number]
             if key is not None and mark.last[number] == seen.get(key.node_id):
                 stays.append(CurrentStay(key, float(gpus[number, 0]), float(gpus[number, 1])))
-        return stays, seen
+        return stays
 
-    def is_open(self, key: SessionKey, last: float) -> bool:
-        """Tell whether a stay that was last seen then may still go on."""
+    def is_open(self, key: SessionKey, last: float, now: float) -> bool:
+        """Tell whether a stay that was last seen then may still go on: not on a node that is not heard of any more."""
         with self._lock:
-            return self._seen.get(key.node_id, -np.inf) - last <= self._gap
+            is_heard = self._paces.is_heard(key.node_id, now, self._gap)
+            return is_heard and self._seen[key.node_id] - last <= self._gap
 
     def erase(self, users: Collection[str]) -> None:
         """Forget whose the use of these users was: it becomes an unknown user's, for good.
@@ -300,13 +310,13 @@ class UsageBook:
             added += self._write_rows(sealed)
             added += self._write_commands(commands)
             added.append(self._write_standing(kept))
+            if lengths != [len(page) for page in pages]:
+                raise Failed("history: use was taken of a file of the journal that had been complete")
+            self.tables.commit(
+                add=added, remove=self.tables.segments(STANDING.name), settled={NAME: open_file}
+            )
+            added.clear()
             with self._lock:
-                if lengths != [len(page) for page in pages]:
-                    raise Failed("history: use was taken of a file of the journal that had been complete")
-                self.tables.commit(
-                    add=added, remove=self.tables.segments(STANDING.name), settled={NAME: open_file}
-                )
-                added.clear()
                 for file in files:
                     del self._pages[file]
                     self._marks.pop(file, None)

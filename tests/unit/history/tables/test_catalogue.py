@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuherd.history.tables.catalogue import Catalogue, Outdated
+from gpuherd.history.tables.catalogue import CANNOT_BE_READ, Catalogue, Outdated
 from gpuherd.history.tables.segments import Segment, checksum_of, segment_file
 from gpuherd.model.errors import Failed
 
@@ -158,7 +158,11 @@ def test_a_file_that_is_no_more_what_it_was_is_told(tmp_path: Path, harm: str) -
         assert catalogue.segments("rows") == (good,)
         (missing,) = catalogue.missing("rows", 0, 10)
         assert (missing.start, missing.end) == (0.0, 59.0)
-        assert bad.file in missing.reason
+        # Anyone may read this; which file it is, and what is wrong with it, is for those who run the hub.
+        assert missing.reason == CANNOT_BE_READ
+        (told,) = catalogue.unreadable(["rows", "others"])
+        assert bad.file in told.reason
+        assert catalogue.unreadable(["others"]) == ()
         assert catalogue.missing("rows", 60) == ()
         assert catalogue.missing("others") == ()
         assert catalogue.settled("usage") == 3

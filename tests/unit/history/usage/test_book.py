@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,3 +206,48 @@ def test_health_tells_what_is_kept(hub_at: Callable[..., UsedHub]) -> None:
     health = hub.book.health()
     assert (health.state, health.waiting_batches, health.oldest) == ("ok", 0, START // 900 * 900)
     assert health.size_bytes
+
+
+def test_a_slow_disk_keeps_neither_the_writer_nor_health_nor_questions_waiting(
+    hub_at: Callable[..., UsedHub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = hub_at()
+    first, later = some_use("ada", START, 3600), some_use("ada", START + 3660, 600)
+    hub.take(first)
+    hub.now += 7200
+    has_begun, may_end, is_listed, may_go = (threading.Event() for _ in range(4))
+    commit = hub.tables.commit
+
+    def slow_commit(**changes: Any) -> None:
+        has_begun.set()
+        assert may_end.wait(10)
+        commit(**changes)
+        is_listed.set()
+        assert may_go.wait(10)
+
+    def held_seconds() -> float:
+        use = hub.book.open_use()
+        with hub.tables.catalogue.hold():
+            found = hub.tables.query(
+                "SELECT sum(held_seconds) AS held FROM {rows}", {"rows": Part("usage", segments=use.segments)}
+            ).columns["held"]
+        return float(np.nansum(found)) + float(use.rows.measures[:, 0].sum())
+
+    monkeypatch.setattr(hub.tables, "commit", slow_commit)
+    with ThreadPoolExecutor(3) as threads:
+        tending = threads.submit(hub.tend)
+        try:
+            assert has_begun.wait(10)
+            assert threads.submit(hub.book.health).result(5).waiting_batches == 1
+            assert threads.submit(held_seconds).result(5) == pytest.approx(3600)
+            threads.submit(hub.take, later).result(5)
+            may_end.set()
+            assert is_listed.wait(10)
+            # In files, and still in memory: it counts once.
+            assert threads.submit(held_seconds).result(5) == pytest.approx(4260)
+        finally:
+            may_end.set()
+            may_go.set()
+        tending.result(10)
+    assert held_seconds() == pytest.approx(4260)
+    assert_same(hub.sums(), reckon([*first, *later]).sums)
