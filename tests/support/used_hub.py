@@ -37,7 +37,7 @@ class UsedHub:
         self.historian = Historian(self._folder, self._settings, [self.book], wall=lambda: self.now)
         self.historian.open()
         self.accountant = Accountant(self.book)
-        self.reader = UsageReader(self.book)
+        self.reader = UsageReader(self.book, clock=lambda: self.now)
 
     @property
     def taken(self) -> int:

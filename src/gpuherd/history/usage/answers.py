@@ -106,7 +106,7 @@ class UseTable:
     totals: UseRow
     """All that was asked about, each once, whatever it is sorted by."""
     begins_at: float | None
-    """Start of the oldest slot that is kept."""
+    """From when on it is known who used what: of the oldest that is kept, of use or of the herd that was watched."""
     missing: tuple[MissingPart, ...] = ()
     omitted_rows: int = 0
     """Rows beyond the largest that were asked for; the totals count them."""

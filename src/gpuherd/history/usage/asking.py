@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ from gpuherd.history.usage.counting import JOULES, added
 from gpuherd.history.usage.rows import COMMANDS, KEY_COLUMNS
 from gpuherd.history.usage.slots import HOUR_SECONDS, SLOT_SECONDS, ceiled, floored
 from gpuherd.history.usage.table_rows import MAX_ROWS, table_rows
-from gpuherd.history.usage.view import KeysOf, Span, UseView, objects
+from gpuherd.history.usage.view import KeysOf, UseView, objects
+from gpuherd.history.usage.watching import Watching, watched_slots
 from gpuherd.model.history import UsageKey
 
 __all__ = [
@@ -60,8 +62,6 @@ __all__ = [
 DEADLINE_SECONDS = 10.0
 MAX_STAYS = 100_000
 EVERYTHING = UseFilter()
-NOW_SECONDS = 60.0
-"""A node whose last sample is older than this and than a few of its intervals says nothing about now."""
 
 _SUMS = ", ".join(f"sum({name}) AS {name}" for name in USE_MEASURES)
 _PARTS = ", ".join(f"sum({name} * part) AS {name}" for name in USE_MEASURES)
@@ -78,10 +78,15 @@ _KEY_SQL: Mapping[UsageKey, str] = {
 class UsageReader:
     """Answers from the book. From any thread, several at a time; blocking; ``Failed`` if there is no answer in time."""
 
-    def __init__(self, book: UsageBook) -> None:
+    def __init__(
+        self, book: UsageBook, *, herd: Watching | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        """``herd`` knows when there was nobody to be seen; without it, only time from the first use on is known."""
         self._book = book
         self._tables = book.tables
-        self._view = UseView(book)
+        self._herd = herd
+        self._clock = clock
+        self._view = UseView(book, (lambda: None) if herd is None else herd.begins_at)
 
     def figures(
         self,
@@ -183,6 +188,7 @@ class UsageReader:
         measures = np.column_stack([found.columns[name].astype(np.float64) for name in USE_MEASURES])
         count = min(limit, len(columns["session"]))
         commands = self._commands(columns["session"][:count], span.use, deadline)
+        now = self._clock()
         stays = []
         for row in range(count):
             key = SessionKey._make(columns[name][row] for name in (*KEY_COLUMNS, "opened_at"))
@@ -192,7 +198,7 @@ class UsageReader:
                     key=key,
                     first=columns["first"][row],
                     last=columns["last"][row],
-                    is_open=self._book.is_open(key, columns["last"][row]),
+                    is_open=self._book.is_open(key, columns["last"][row], now),
                     sums=UseSums.of(measures[row]),
                     command=commands.get(columns["session"][row]),
                 )
@@ -267,8 +273,7 @@ class UsageReader:
     def _averages(
         self, now: float, keys_of: KeysOf | None, deadline: float
     ) -> tuple[MovingMeans, tuple[MovingMeans, ...]]:
-        use = self._book.open_use()
-        begin = Span(now, now, use).begins_at
+        begin = self._view.begins_at()
         start = max(now - REACH * WEEK, now if begin is None else begin)
         slots = _slots(start, max(now, start))
         slot_end = slots["slot"] + slots["slot_seconds"]
@@ -277,27 +282,27 @@ class UsageReader:
         constants = {"mean_2h": TWO_HOURS, "mean_24h": DAY, "mean_1w": WEEK}
         tables: dict[str, NDArray[Any]] = dict(slots)
         for name, seconds in constants.items():
-            # Of the time before anything was kept nothing is known: it does not count as nothing.
-            known = float(weights(floored(start), now, now, seconds))
-            tables[name] = weights(slots["slot"], slot_end, now, seconds) / lengths / max(known, 1e-12)
+            tables[name] = weights(slots["slot"], slot_end, now, seconds) / lengths
         sums = ", ".join(f"sum(gpu_seconds * {name}) AS {name}" for name in constants)
         sql = f'SELECT "user", {sums} FROM ({{view}}) JOIN weights USING (slot, slot_seconds) GROUP BY "user"'
-        (found,), _ = self._view.ask(
-            [sql], start, now, UseFilter(), arrays={"weights": tables}, deadline=deadline
+        used = "SELECT DISTINCT slot, slot_seconds FROM ({view})"
+        (found, used_slots), _ = self._view.ask(
+            [sql, used], start, now, UseFilter(), arrays={"weights": tables}, deadline=deadline
         )
+        # Of the time in which nothing was watched nothing is known: it does not count as nothing.
+        watched = watched_slots(self._herd, start, now, used_slots.columns)
+        known = [weights(*watched, now, seconds).sum() for seconds in constants.values()]
+        per_known = np.array([1.0, 1.0, *(1.0 / max(float(each), 1e-12) for each in known)])
         of_user = keys_of or (lambda user: (user,))
         sums_by: dict[str | None, Floats] = {}
         total = np.zeros(5)
         columns = found.columns
         for row, user in enumerate(columns["user"].tolist()):
-            added = np.array([0.0, 0.0, *(columns[name][row] for name in constants)])
+            added = np.array([0.0, 0.0, *(columns[name][row] for name in constants)]) * per_known
             total += added
             for key in of_user(user):
                 sums_by[key] = sums_by.get(key, np.zeros(5)) + added
-        stays, seen = self._book.current()
-        for stay in stays:
-            if now - seen[stay.key.node_id] > NOW_SECONDS:
-                continue
+        for stay in self._book.current(now):
             added = np.array([stay.gpus, stay.busy_gpus, 0.0, 0.0, 0.0])
             total += added
             for key in of_user(stay.key.user):

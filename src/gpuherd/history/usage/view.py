@@ -32,7 +32,7 @@ _COLUMNS = ", ".join(f'"{name}"' for name in USAGE.columns)
 class Span:
     """A range in whole slots, and the files and rows in memory that are in it."""
 
-    def __init__(self, start: float, end: float, use: OpenUse) -> None:
+    def __init__(self, start: float, end: float, use: OpenUse, watched_from: float | None = None) -> None:
         hours_until = max(
             (s.partition + DAY_SECONDS for s in use.segments if s.level >= HOURS_LEVEL), default=-np.inf
         )
@@ -58,15 +58,22 @@ class Span:
         )
         starts = [s.start for s in use.segments]
         starts += [float(use.rows.slot.min())] if len(use.rows) else []
+        # Watching may have begun long before anyone came.
+        starts += [] if watched_from is None else [watched_from]
         self.begins_at = min(starts, default=None)
 
 
 class UseView:
     """What can be asked. From any thread."""
 
-    def __init__(self, book: UsageBook) -> None:
+    def __init__(self, book: UsageBook, watched_from: Callable[[], float | None]) -> None:
         self._book = book
         self._tables: Tables = book.tables
+        self._watched_from = watched_from
+
+    def begins_at(self) -> float | None:
+        """Tell from when on it is known who used what; none if nothing is."""
+        return Span(0.0, 0.0, self._book.open_use(), self._watched_from()).begins_at
 
     def ask(
         self,
@@ -85,7 +92,7 @@ class UseView:
         """
         for _ in range(_ATTEMPTS):
             use = self._book.open_use()
-            span = Span(start, end, use)
+            span = Span(start, end, use, self._watched_from())
             conditions, filters = _conditions(where)
             given: dict[str, Columns] = {**filters, **(arrays or {})}
             within = f"slot >= {int(span.start)} AND slot < {int(span.end)}{conditions}"
