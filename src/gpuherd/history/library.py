@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from gpuherd.history.historian import Historian
 from gpuherd.history.settings import HistorySettings, UsageSettings
 from gpuherd.history.store import SeriesReader, Sink
 from gpuherd.history.tables.tables import Tables
+from gpuherd.history.trusted_time import TrustedTime
 from gpuherd.history.usage.accountant import Accountant
 from gpuherd.history.usage.book import UsageBook
 from gpuherd.history.usage.rows import SHAPES as USAGE_SHAPES
@@ -47,6 +49,7 @@ class Library:
         open_samples: OpenSamples,
         pseudonym: Callable[[str], str],
         wall: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
         busy_utilization: float = 0.05,
         busy_memory: float = 0.02,
     ) -> None:
@@ -59,11 +62,13 @@ class Library:
             raise Misconfigured(
                 f"history.folder: cannot make {folder}: {error.strerror}; choose a folder that this user may write"
             ) from error
+        is_new = not any(folder.glob("*/*.parquet"))
         self.tables = Tables(
             folder,
             [*SAMPLE_SHAPES, *HERD_SHAPES, *USAGE_SHAPES],
             query_memory_bytes=settings.query_memory_bytes,
             clock=wall,
+            trusted=TrustedTime(folder / "trusted-time.json", is_new=is_new, monotonic=monotonic),
         )
         self.book = UsageBook(
             self.tables, settings, pseudonym=pseudonym, session_gap_seconds=usage.session_gap_seconds

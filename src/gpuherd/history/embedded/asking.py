@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,13 +15,14 @@ from gpuherd.history.embedded.grid import Grid
 from gpuherd.history.embedded.kinds import Kind
 from gpuherd.history.embedded.rows import Rows, joined
 from gpuherd.history.tables.segments import Segment, Shape
-from gpuherd.history.tables.tables import Part, Tables
+from gpuherd.history.tables.tables import Answer, Part, Tables
 from gpuherd.model.history import MissingPart
 
 __all__ = ["add_rollups", "ask_keys", "ask_rows", "overlapping"]
 
 _DIGITS = 4
 """Decimals of numbers that are kept in single precision."""
+_ROUNDS = 3
 _FEW_ROWS = 100_000
 """Up to so many rollups are added up here, which is quicker than DuckDB's getting ready for it."""
 
@@ -87,7 +89,6 @@ def add_rollups(
     if not keys or start >= end:
         return ()
     source, condition, parameters, arrays = _whose(kind, keys)
-    part = Part(shape.name, start / 1000, (end - 1) / 1000)
     is_short = len(keys) * (end - start) <= _FEW_ROWS * (60_000 if shape is kind.minute else 900_000)
     sums = ["samples" if is_short else "sum(samples) AS samples"]
     for place, metric in enumerate(grid.metrics):
@@ -105,20 +106,19 @@ def add_rollups(
     states = kind.states if with_states else ()
     sums += [f"state_{state}" if is_short else f"sum(state_{state}) AS state_{state}" for state in states]
     conditions = [_in_range(start, end), *(f"NOT ({_in_range(*stretch)})" for stretch in outside)]
-    latest, is_crowded = "", overlapping(tables.segments(shape.name, part.start, part.end))
-    if is_crowded:  # an hour was rolled up again: the last time counts
-        part = Part(shape.name, part.start, part.end, with_serial=True)
-        keys_of = ", ".join((*kind.identity, "time"))
-        latest = f" QUALIFY row_number() OVER (PARTITION BY {keys_of} ORDER BY serial DESC) = 1"
-    inner = f"SELECT *, {source} AS subject FROM {{part}} {condition} AND {' AND '.join(conditions)}{latest}"
-    grouped = f"FROM ({inner})" + ("" if is_short else " GROUP BY ALL")
-    answer = tables.query(
-        f"SELECT subject, (epoch_ms(time) - {grid.start}) // {grid.step} AS step, {', '.join(sums)} {grouped}",
-        {"part": part},
-        parameters,
-        arrays=arrays,
-        deadline_seconds=deadline_seconds,
-    )
+    chosen = f"SELECT *, {source} AS subject FROM {{part}} {condition} AND {' AND '.join(conditions)}"
+    step = f"(epoch_ms(time) - {grid.start}) // {grid.step} AS step"
+
+    def ask(part: Part, latest: str) -> Answer:
+        return tables.query(
+            f"SELECT subject, {step}, {', '.join(sums)} FROM ({chosen}{latest}){'' if is_short else ' GROUP BY ALL'}",
+            {"part": part},
+            parameters,
+            arrays=arrays,
+            deadline_seconds=deadline_seconds,
+        )
+
+    answer = _ask_latest(tables, kind, Part(shape.name, start / 1000, (end - 1) / 1000), ask)
     found = {name: column.astype(np.float64) for name, column in answer.columns.items()}
     cells = found["subject"].astype(np.int64) * grid.steps + found["step"].astype(np.int64)
     starts = None
@@ -148,6 +148,24 @@ def add_rollups(
         seconds = [np.add.reduceat(each, starts) for each in seconds]
     grid.add_rolled(cells, samples.astype(np.int64), metrics, seconds)
     return answer.missing
+
+
+def _ask_latest(tables: Tables, kind: Kind, part: Part, ask: Callable[[Part, str], Answer]) -> Answer:
+    """Ask for rows of which the one written last counts, if an hour was rolled up again.
+
+    To tell them apart takes long, so it is left out where files share no time; and done in any case if files are
+    replaced again and again while they are asked.
+    """
+    for _ in range(_ROUNDS):
+        segments = tables.segments(part.table, part.start, part.end)
+        if overlapping(segments):
+            break
+        answer = ask(part, "")
+        if tables.segments(part.table, part.start, part.end) == segments:
+            return answer
+    keys = ", ".join((*kind.identity, "time"))
+    latest = f" QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY serial DESC) = 1"
+    return ask(replace(part, with_serial=True), latest)
 
 
 def _in_range(start: int, end: int) -> str:

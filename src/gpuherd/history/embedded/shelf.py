@@ -133,9 +133,10 @@ class Shelf:
 
     def tidy(self, until: int, most_bytes: int) -> None:
         """Let go of what was sealed and is rolled up; hours before ``until`` are."""
-        self._fresh_from = max(self._fresh_from, until - LONGEST_MS)
+        has_clock_gone_back = until - LONGEST_MS < self._fresh_from
+        self._fresh_from = until - LONGEST_MS
         self._fresh = self._fresh.where(self._fresh.time >= self._fresh_from)
-        if self._fresh.size_bytes > most_bytes:
+        if self._fresh.size_bytes > most_bytes or has_clock_gone_back:
             self._fresh, self._fresh_files = no_rows(), set()
 
     def _is_fresh(self, hour: int) -> bool:

@@ -182,7 +182,11 @@ class EmbeddedStore:
 
     def _roll(self, shelf: Shelf, memory: Memory, moment: int, until: int, begun: float) -> None:
         trusted = self._trusted(moment)
-        keep = (0, 0) if trusted is None else (self._kept_from("minute", trusted), self._kept_from("quarter", trusted))
+        keep = (
+            (0, 0)
+            if trusted is None
+            else (self._kept_from("minute", trusted), self._kept_from("quarter", trusted))
+        )
         for hour in shelf.due_hours(until):
             if time.monotonic() - begun > BUDGET_SECONDS:
                 return

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -118,23 +118,32 @@ class HerdSink:
         with self._lock:
             files = [file for file in self._waiting if file < open_file]
             sums = added([piece for file in files for piece in self._waiting[file]])
+        settled = {NAME: open_file}
+        days = np.unique(sums.minute // DAY_SECONDS).tolist()
         made = [
-            self._write(MINUTE.name, _where(sums, sums.minute // DAY_SECONDS == day), int(day) * DAY_SECONDS)
-            for day in np.unique(sums.minute // DAY_SECONDS)
+            self._write(
+                MINUTE.name,
+                _where(sums, sums.minute // DAY_SECONDS == day),
+                day * DAY_SECONDS,
+                settled=settled if day == days[-1] else None,
+            )
+            for day in days
         ]
         with self._moving():
-            self._tables.commit(add=made, settled={NAME: open_file})
+            self._tables.commit(add=made, settled=settled)
             with self._lock:
                 for file in files:
                     del self._waiting[file]
 
-    def _write(self, table: str, sums: Sums, day: int, level: int = 0) -> Segment | None:
+    def _write(
+        self, table: str, sums: Sums, day: int, *, settled: Mapping[str, int] | None = None
+    ) -> Segment | None:
         columns: dict[str, Sortable] = {
             "time": (sums.minute * 1000).astype("datetime64[ms]"),
             "type": Coded(sums.type, list(self._tally.types)),
             **{name: sums.values[:, place] for place, name in enumerate(SUMS)},
         }
-        return self._tables.write(table, columns, partition=day, level=level)
+        return self._tables.write(table, columns, partition=day, settled=settled)
 
     def _fold(self, now: float) -> None:
         days: dict[int, list[Segment]] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuherd.history.tables.catalogue import Catalogue
 from gpuherd.history.tables.engine import Engine, quoted
 from gpuherd.history.tables.segments import SEGMENT_FILE, Segment, Shape, checksum_of
-from gpuherd.history.tables.writing import extent_of
+from gpuherd.history.tables.writing import Origin, extent_of, origin_of
 from gpuherd.model.errors import Failed
 
 __all__ = ["adopt"]
@@ -21,14 +21,16 @@ _log = logging.getLogger(__name__)
 def adopt(catalogue: Catalogue, shapes: Mapping[str, Shape], engine: Engine) -> None:
     """List every file that can be read, and set the others aside.
 
-    How far the sinks had settled is not known any more: they take the journal's files again from the first that is
-    left.
+    How far the sinks had settled is taken from the files too. What can be made of other tables is made anew.
     """
     found: list[Segment] = []
+    settled: dict[str, int] = {}
     for path in catalogue.strays:
         shape = shapes.get(path.parent.name)
         try:
-            segment = None if shape is None else _described(path, shape, engine)
+            origin = origin_of(engine, path)
+            is_wanted = shape is not None and not shape.is_derived
+            segment = _described(path, shape, engine, origin) if shape is not None and is_wanted else None
         except (Failed, OSError) as error:
             _log.error("history: %s is not taken over: %s", path, error)
             segment = None
@@ -36,15 +38,17 @@ def adopt(catalogue: Catalogue, shapes: Mapping[str, Shape], engine: Engine) -> 
             catalogue.keep_aside(path)
         else:
             found.append(segment)
+            for word, number in origin.settled.items():
+                settled[word] = max(number, settled.get(word, 0))
     _log.error(
         "history: the manifest was lost; %d of %d files were taken over as they are",
         len(found),
         len(catalogue.strays),
     )
-    catalogue.commit(add=found)
+    catalogue.commit(add=found, settled=settled)
 
 
-def _described(path: Path, shape: Shape, engine: Engine) -> Segment | None:
+def _described(path: Path, shape: Shape, engine: Engine, origin: Origin) -> Segment | None:
     name = SEGMENT_FILE.fullmatch(path.name)
     start, end, rows = extent_of(engine, shape, path)
     if name is None or not rows:
@@ -62,5 +66,6 @@ def _described(path: Path, shape: Shape, engine: Engine) -> Segment | None:
         size_bytes=path.stat().st_size,
         checksum=checksum_of(path),
         serial=int(name[2], 16),
+        level=origin.level,
         shape=shape.fingerprint if is_current else "",
     )

@@ -119,6 +119,10 @@ class Catalogue:
         """The first of the journal's files that this sink still needs."""
         return self._snapshot.manifest.settled.get(sink, 0)
 
+    def all_settled(self) -> Mapping[str, int]:
+        """Tell what ``settled`` tells of everyone."""
+        return self._snapshot.manifest.settled
+
     def size_bytes(self, tables: Iterable[str] | None = None) -> int:
         """Add up the files of some tables, or of all."""
         chosen = None if tables is None else frozenset(tables)

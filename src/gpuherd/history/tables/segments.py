@@ -42,6 +42,8 @@ class Shape:
     row_group_rows: int = 122_880
     options: str = ""
     """More for DuckDB's COPY … TO, such as ``dictionary_size_limit 20000``."""
+    is_derived: bool = False
+    """Its owner makes it anew of other tables when it is not there."""
 
     @cached_property
     def fingerprint(self) -> str:

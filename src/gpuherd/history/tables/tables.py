@@ -55,8 +55,11 @@ class Tables:
         query_memory_bytes: int = 512 * 2**20,
         threads: int | None = None,
         clock: Callable[[], float] = time.time,
+        trusted: Callable[[float], float | None] = lambda now: now,
     ) -> None:
+        """``trusted``: of a time that a clock told, the one by which things are old; none: nothing is to be deleted."""
         self.folder = folder.absolute()
+        self.trusted = trusted
         self.shapes = {shape.name: shape for shape in shapes}
         self.catalogue = Catalogue(self.folder, clock=clock)
         self._soundness = Soundness(self.folder)
@@ -129,13 +132,17 @@ class Tables:
         partition: int,
         level: int = 0,
         row_group_rows: int | None = None,
+        settled: Mapping[str, int] | None = None,
     ) -> Segment | None:
         """Make a segment of columns; durable, and listed only by ``commit``. None if there are no rows.
 
         They are sorted; of rows that agree in what is unique, the last counts. Columns of the shape that are not given
         are null, and NaN becomes null. Raises ``DiskFull``, ``Failed``.
+
+        ``settled``: what ``commit`` will be told with this segment, if it is the last made for it. The file says so
+        too, in case all lists are lost.
         """
-        place = Place(partition, self.catalogue.next_serial(), level, row_group_rows)
+        place = self._place(partition, level, row_group_rows, settled)
         return self._trusted(self._writer.of_columns(self.shapes[table], columns, place))
 
     def write_query(
@@ -172,7 +179,7 @@ class Tables:
                 Statement(text.replace("{stretch}", condition), [*parameters, *values], arrays)
                 for condition, values in stretches or [("true", ())]
             ]
-            place = Place(partition, self.catalogue.next_serial(), level, row_group_rows)
+            place = self._place(partition, level, row_group_rows)
             try:
                 segment = self._writer.of_answers(self.shapes[table], statements, place)
             except (Unreadable, TooMuch):
@@ -210,7 +217,9 @@ class Tables:
         Blocking for a few tens of milliseconds; call it every few seconds.
         """
         self.catalogue.ballast.restore()
-        self.catalogue.empty_quarantine(now - QUARANTINE_SECONDS)
+        trusted = self.trusted(now)
+        if trusted is not None:
+            self.catalogue.empty_quarantine(trusted - QUARANTINE_SECONDS)
         if self.catalogue.generation >= self._renewed_at + CHANGES_PER_ENGINE:
             self._renewed_at = self.catalogue.generation
             for engine in self._engines:
@@ -228,6 +237,16 @@ class Tables:
         for engine in self._engines:
             engine.close()
         self.catalogue.close()
+
+    def _place(
+        self,
+        partition: int,
+        level: int,
+        row_group_rows: int | None,
+        settled: Mapping[str, int] | None = None,
+    ) -> Place:
+        known = {**self.catalogue.all_settled(), **(settled or {})}
+        return Place(partition, self.catalogue.next_serial(), level, row_group_rows, known)
 
     def _trusted(self, segment: Segment | None) -> Segment | None:
         if segment is not None:

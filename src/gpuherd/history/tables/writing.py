@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +18,9 @@ from gpuherd.history.tables.parts import nothing_of
 from gpuherd.history.tables.segments import Segment, Shape, checksum_of, segment_file
 from gpuherd.model.errors import Failed
 
-__all__ = ["Coded", "Place", "SegmentWriter", "Sortable", "Statement", "extent_of"]
+__all__ = ["Coded", "Origin", "Place", "SegmentWriter", "Sortable", "Statement", "extent_of", "origin_of"]
+
+_ORIGIN_WORD = "gpuherd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,15 @@ class Place:
     level: int = 0
     row_group_rows: int | None = None
     """Other than its table's."""
+    settled: Mapping[str, int] = field(default_factory=dict)
+    """How far sinks have settled with this segment and those before it."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What every file says of its making, for the day on which all lists of files are lost."""
+
+    level: int = 0
+    settled: dict[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,8 @@ class SegmentWriter:
         file = segment_file(shape.name, place.partition, place.serial)
         rows_per_group = shape.row_group_rows if place.row_group_rows is None else place.row_group_rows
         options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows_per_group}"
+        origin = msgspec.json.encode(Origin(level=place.level, settled=dict(place.settled))).decode()
+        options += f", KV_METADATA {{{_ORIGIN_WORD}: {quoted(origin)}}}"
         options += f", {shape.options}" if shape.options else ""
         try:
             self._copy(statement, beside, options)
@@ -138,6 +152,18 @@ class SegmentWriter:
             arrays=statement.arrays,
             lists=statement.lists,
         )
+
+
+def origin_of(engine: Engine, path: Path) -> Origin:
+    """Read what a file says of its making; ``Failed`` if that cannot be read."""
+    found = engine.query(
+        f"SELECT decode(value) AS origin FROM parquet_kv_metadata({quoted(str(path))}) WHERE decode(key) = ?",
+        [_ORIGIN_WORD],
+    )["origin"]
+    try:
+        return msgspec.json.decode(found[0], type=Origin) if len(found) else Origin()
+    except msgspec.DecodeError as error:
+        raise Failed(f"history: {path} does not say how it was made: {error}") from error
 
 
 def extent_of(engine: Engine, shape: Shape, path: Path) -> tuple[float, float, int]:

@@ -309,7 +309,7 @@ class UsageBook:
         try:
             added += self._write_rows(sealed)
             added += self._write_commands(commands)
-            added.append(self._write_standing(kept))
+            added.append(self._write_standing(kept, open_file))
             if lengths != [len(page) for page in pages]:
                 raise Failed("history: use was taken of a file of the journal that had been complete")
             self.tables.commit(
@@ -349,7 +349,7 @@ class UsageBook:
             for each in np.unique(day).tolist()
         ]
 
-    def _write_standing(self, standing: Standing) -> Segment | None:
+    def _write_standing(self, standing: Standing, settled: int | None = None) -> Segment | None:
         nodes, stays, erased = list(standing.seen), list(standing.stays), list(self._erased)
         notes = [
             base64.b64encode(msgspec.msgpack.encode(standing.holes[node])).decode()
@@ -367,7 +367,8 @@ class UsageBook:
         columns["seen"] = np.array(
             [*standing.seen.values(), *standing.stays.values(), *([0.0] * len(erased))]
         )
-        return self.tables.write(STANDING.name, columns, partition=0)
+        sink = None if settled is None else {NAME: settled}
+        return self.tables.write(STANDING.name, columns, partition=0, settled=sink)
 
     def _recall(self) -> None:
         """Read where counting stood when something was last written away."""

@@ -47,7 +47,9 @@ USAGE = Shape(
     time="slot",
 )
 """A row is one stay within one slot; the same may be in several rows, which add up."""
-DAYS = Shape("usage_days", USAGE.columns, order_by=("node_id", "uuid", "session"), time="slot")
+DAYS = Shape(
+    "usage_days", USAGE.columns, order_by=("node_id", "uuid", "session"), time="slot", is_derived=True
+)
 """The same by days, in UTC: of each day, what those of its files hold that are merged."""
 COMMANDS = Shape(
     "commands",

@@ -54,23 +54,28 @@ class Upkeep:
 
     def tend(self, now: float) -> None:
         """Do the one thing that is most due; a few hundred milliseconds for a day of a thousand GPUs."""
-        if not 0 <= now - self._forgot_at < FORGET_SECONDS:
-            self._forgot_at = now
+        trusted = self._tables.trusted(now)
+        if trusted is not None and not 0 <= trusted - self._forgot_at < FORGET_SECONDS:
+            self._forgot_at = trusted
             kept_days = dict.fromkeys((USAGE.name, DAYS.name), self._settings.usage_days)
             kept_days[COMMANDS.name] = self._settings.command_line_days
-            forget(self._tables, {table: DAY_SECONDS * kept for table, kept in kept_days.items()}, now)
+            forget(self._tables, {table: DAY_SECONDS * kept for table, kept in kept_days.items()}, trusted)
         days: dict[tuple[int, bool], list[Segment]] = {}
         for segment in self._tables.segments(USAGE.name):
             days.setdefault((segment.partition, segment.level >= NAMELESS_LEVEL), []).append(segment)
         added_up = {(s.partition, s.level >= NAMELESS_LEVEL) for s in self._tables.segments(DAYS.name)}
-        nameless_before = now - DAY_SECONDS * self._settings.pseudonymise_after_days
+        # Merging loses nothing; hours for slots, and pseudonyms, are for good.
+        aged_before = -np.inf if trusted is None else trusted - HOURS_AFTER_SECONDS
+        nameless_before = (
+            -np.inf if trusted is None else trusted - DAY_SECONDS * self._settings.pseudonymise_after_days
+        )
         for (day, is_nameless), segments in sorted(days.items()):
             age = now - (day + DAY_SECONDS)
             level = max(segment.level for segment in segments)
             if not is_nameless and day + DAY_SECONDS <= nameless_before:
                 return self._replace(segments, HOUR_SECONDS, NAMELESS_LEVEL)
             least = min(segment.level for segment in segments)
-            if least < HOURS_LEVEL and age >= HOURS_AFTER_SECONDS:
+            if least < HOURS_LEVEL and day + DAY_SECONDS <= aged_before:
                 return self._replace(segments, HOUR_SECONDS, HOURS_LEVEL)
             if least < MERGED_LEVEL and age >= MERGED_AFTER_SECONDS:
                 return self._replace(segments, None, MERGED_LEVEL)
