@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gpuherd.history.batch import USE_MEASURES
+from gpuherd.history.batch import USE_MEASURES, Floats
 from gpuherd.history.settings import HistorySettings
-from gpuherd.history.usage.asking import BookedSpan, UseFilter, UseSums, moving_mean
+from gpuherd.history.usage.asking import BookedSpan, UsageReader, UseFilter, UseSums, moving_mean
 from gpuherd.history.usage.booked import booked_use
 from gpuherd.model.devices import DeviceFacts
+from gpuherd.model.errors import Failed
 from gpuherd.model.history import UsageKey
 from support.reckoner import Sums, Who
 from support.used_herd import GIB, START, device_row, frame, made_up_herd, reckon, scene
@@ -139,6 +141,63 @@ def test_steps_are_those_of_a_plain_count(hub: UsedHub) -> None:
     assert by_group.totals == pytest.approx(found.totals, nan_ok=True)
 
 
+def test_of_users_without_number_the_largest_are_told_and_all_are_counted(
+    hub: UsedHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, user in enumerate(["ada", "ben", "eve", "fay"]):
+        some_use(hub, user, START, START + 600 * (number + 1), node=user)
+    whole_table = hub.reader.figures("user", START, START + DAY)
+    monkeypatch.setattr("gpuherd.history.usage.asking.MAX_USERS", 2)
+    asked: list[str | None] = []
+
+    def keys_of(user: str | None) -> Sequence[str | None]:
+        asked.append(user)
+        return (user, "everyone")
+
+    table = hub.reader.figures("user", START, START + DAY, keys_of=keys_of)
+    assert asked == ["fay", "eve"]
+    assert {row.key: row.sums.held_seconds for row in table.rows} == {
+        "everyone": 4200.0,
+        "fay": 2400.0,
+        "eve": 1800.0,
+    }
+    assert table.omitted_rows == 2
+    assert table.totals == whole_table.totals
+    steps = hub.reader.over_time("user", [START, START + 900, START + 3600], keys_of=keys_of)
+    assert (len(asked), {*steps.keys}) == (4, {"everyone", "fay", "eve"})
+    assert steps.totals[:, 0].sum() == pytest.approx(6000.0)
+
+
+def test_steps_of_a_few_do_not_bring_everyones(hub: UsedHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(12):
+        some_use(hub, f"user{number}", START, START + 1800, node=f"n{number}")
+    ask, rows = hub.reader._view.ask, list[int]()
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        answers, span = ask(*args, **kwargs)
+        rows.extend(len(answer.columns["step"]) for answer in answers if "step" in answer.columns)
+        return answers, span
+
+    monkeypatch.setattr(hub.reader._view, "ask", counted)
+    edges = [START, START + 900, START + 1800]
+    steps = hub.reader.over_time("user", edges, keys_of=lambda user: ("one",) if user == "user3" else ())
+    assert (steps.keys, rows) == (("one",), [2, 2])
+    assert steps.measures[0, :, 0].sum() == pytest.approx(1800.0)
+    assert steps.totals[:, 0].sum() == pytest.approx(12 * 1800.0)
+    nobody = hub.reader.over_time("user", edges, keys_of=lambda _: ())
+    assert (nobody.keys, nobody.measures.shape) == ((), (0, 2, len(USE_MEASURES)))
+
+
+def test_an_export_has_everything_or_fails(hub: UsedHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        some_use(hub, "ada", START + 3600 * number, START + 3600 * number + 600)
+    assert len(hub.reader.export(["ada"])) == 3
+    monkeypatch.setattr("gpuherd.history.usage.asking.MAX_STAYS", 2)
+    with pytest.raises(Failed, match="more than 2 stays"):
+        hub.reader.export(["ada"])
+    assert not hub.reader.stays(START, START + DAY, limit=10).is_complete
+
+
 def test_filters_leave_out_what_is_not_asked_about(hub: UsedHub) -> None:
     sums = fill(hub, 3)
     start, end = whole(sums)
@@ -243,6 +302,58 @@ def test_averages_fade(hub: UsedHub) -> None:
     assert later["ada"].now_gpus == 0
     assert later["ada"].mean_2h == pytest.approx(means["ada"].mean_2h * math.exp(-1), rel=1e-3)
     assert hub.reader.total_averages(now).mean_2h == pytest.approx(sum(row.mean_2h for row in means.values()))
+
+
+def test_a_stay_is_over_when_its_node_is_not_heard_of_any_more(hub: UsedHub) -> None:
+    base = START // 3600 * 3600
+    some_use(hub, "ada", base, base + 600)
+    for silent_seconds, is_open in ((250.0, True), (400.0, False), (30 * DAY, False)):
+        hub.now = base + 600 + silent_seconds
+        (stay,) = hub.reader.stays(base, base + DAY).stays
+        assert (stay.last, stay.is_open) == (base + 600, is_open), silent_seconds
+
+
+def test_a_node_that_is_sampled_seldom_says_longer_who_is_there(hub: UsedHub) -> None:
+    base = START // 3600 * 3600
+    here = scene("n", [GPU], (0, "ada", None, None, "compute"))
+    for at in (0, 1200, 2400, 90_000, 91_200):  # far apart once: that is no interval
+        hub.take([frame(here, base + at, [device_row(0.5, GIB, 100.0)], [GIB], 1200.0)])
+    for silent_seconds, is_there in ((1300.0, True), (3500.0, True), (3700.0, False)):
+        hub.now = base + 91_200 + silent_seconds
+        assert hub.reader.stays(base, base + 2 * DAY).stays[0].is_open == is_there, silent_seconds
+        assert hub.reader.total_averages(hub.now).now_gpus == pytest.approx(float(is_there)), silent_seconds
+
+
+class WatchedHerd:
+    """Was watched from a time on, but for a while in between."""
+
+    def __init__(self, start: float, away: tuple[float, float] = (0.0, 0.0)) -> None:
+        self._start = start
+        self._away = away
+
+    def begins_at(self) -> float:
+        return self._start
+
+    def watched(self, edges: Sequence[float]) -> Floats:
+        return np.array([900.0 * (not self._away[0] <= edge < self._away[1]) for edge in edges[:-1]])
+
+
+def test_averages_count_the_time_in_which_nobody_was_there_to_be_seen(hub: UsedHub) -> None:
+    base = START // 3600 * 3600
+    some_use(hub, "ada", base, base + 900)
+    now = base + 900
+    (alone,) = hub.reader.averages(now)
+    assert alone.mean_1w == pytest.approx(1.0)
+    (idle_before,) = UsageReader(hub.book, herd=WatchedHerd(base - 7 * DAY)).averages(now)
+    assert idle_before.mean_2h == pytest.approx(1 - math.exp(-1 / 8), rel=1e-3)
+    assert idle_before.mean_24h == pytest.approx(0.0104, rel=0.01)
+    assert idle_before.mean_1w == pytest.approx(0.00149 / (1 - math.exp(-1)), rel=0.01)
+    # The hub was off for all but a quarter of an hour before: of the rest nothing is known.
+    off = WatchedHerd(base - 7 * DAY, away=(base - 7 * DAY, base - 900))
+    (mostly_off,) = UsageReader(hub.book, herd=off).averages(now)
+    assert mostly_off.mean_1w == pytest.approx(0.5, rel=0.01)
+    table = UsageReader(hub.book, herd=off).figures("user", base - DAY, now)
+    assert table.begins_at == base - 7 * DAY
 
 
 def test_a_moving_mean_takes_only_what_is_known() -> None:
