@@ -24,7 +24,7 @@ from gpuherd.api.supervision import Supervisor
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.intake import Intake
-from gpuherd.history.historian import HistoryHealth
+from gpuherd.history.historian import HistoryHealth, is_remote
 from gpuherd.history.library import Library, OpenSamples
 from gpuherd.history.settings import HistorySettings, UsageSettings
 from gpuherd.history.usage.asking import Stay, UsageReader
@@ -136,7 +136,12 @@ class Remembering:
         self._personal = front.people.past = PersonalPast(
             _Use(library), self._fleet.names, Prices(self._outfit.usage)
         )
-        memory = Memory(samples=library.samples.reader, herd=library.herd, usage=UsageReader(library.book))
+        memory = Memory(
+            samples=library.samples.reader,
+            herd=library.herd,
+            usage=UsageReader(library.book),
+            is_outside=is_remote(library.samples.sink),
+        )
         faces = Faces(self._fleet, front.authority, bookings.herd)
         history = HistoryDesk(memory, questions=self._questions, faces=faces, clock=clock, zone=zone)
         usage = UsageDesk(
@@ -164,13 +169,21 @@ class Remembering:
         return LiveFree(free=totals.devices.get("free", 0), booked=totals.devices.get("booked", 0))
 
     def start(self, supervisor: Supervisor) -> None:
-        """Tend it in the background."""
+        """Tend it in the background; a store elsewhere apart, lest the files here wait for it."""
+        historian = self.library.historian
         supervisor.add(
             "tend history",
-            lambda: asyncio.to_thread(self.library.historian.tend),
+            lambda: asyncio.to_thread(historian.tend_own),
             every_seconds=TEND_SECONDS,
             deadline_seconds=None,
         )
+        if is_remote(self.library.samples.sink):
+            supervisor.add(
+                "send history",
+                lambda: asyncio.to_thread(historian.tend_remote),
+                every_seconds=TEND_SECONDS,
+                deadline_seconds=None,
+            )
 
     def health(self) -> HistoryHealth | None:
         """Tell how remembering is doing."""

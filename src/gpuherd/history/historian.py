@@ -19,7 +19,7 @@ from gpuherd.history.store import Sink, SinkHealth
 from gpuherd.model.errors import Failed, GpuherdError, Misconfigured
 from gpuherd.model.text import clip
 
-__all__ = ["Historian", "HistoryHealth", "JournalHealth"]
+__all__ = ["Historian", "HistoryHealth", "JournalHealth", "is_remote"]
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,11 @@ class HistoryHealth(Struct, frozen=True, kw_only=True):
         return tuple(wrong)
 
 
+def is_remote(sink: Sink) -> bool:
+    """Tell whether a sink's turn lasts as long as someone elsewhere takes to answer."""
+    return getattr(sink, "is_remote", False)
+
+
 def _newest(files: JournalFiles) -> int:
     """Give the newest file that holds anything; those after it were begun when the hub was killed."""
     for number in reversed(files.paths()):
@@ -88,7 +93,7 @@ def _newest(files: JournalFiles) -> int:
 class Historian:
     """Writes batches down, hands them to the sinks, and tends these in the background.
 
-    ``append`` is called in one thread, ``tend`` in another, ``health`` in any.
+    ``append`` is called in one thread, ``tend_own`` in another, ``tend_remote`` in a third, ``health`` in any.
     """
 
     def __init__(
@@ -102,6 +107,7 @@ class Historian:
         self._wall = wall
         self._journal: Journal | None = None
         self._tending = threading.Lock()
+        self._sending = threading.Lock()
         self._handing = threading.Lock()
         """Held while a batch is written and handed out: a file must not be called complete in between."""
         self._written_at: float | None = None
@@ -215,31 +221,52 @@ class Historian:
         self.marks.forget(node_id)
 
     def tend(self) -> None:
-        """Do all that is due: files that are complete, the sinks' own work, deleting what all have settled; blocking.
+        """Do all that is due, one after the other; blocking. ``Failed`` as those two."""
+        try:
+            self.tend_own()
+        finally:
+            self.tend_remote()
+
+    def tend_own(self) -> None:
+        """Do what is due here: files that are complete, the sinks' own work, deleting what all have settled; blocking.
 
         ``Failed`` names what went wrong, after everyone had a turn.
         """
         with self._tending:
-            journal, wrong = self._opened, []
+            journal = self._opened
             with self._handing:
                 journal.end_due(self._wall())
                 open_file = journal.open_file
-            for sink in self._sinks:
-                if sink.name in self._failed_sinks:
-                    wrong.append(f"{sink.name}: {self._failed_sinks[sink.name]}")
-                    continue
-                try:
-                    sink.tend(self._wall(), open_file)
-                except GpuherdError as error:
-                    wrong.append(f"{sink.name}: {error}")
-                except Exception as error:
-                    log.exception("history: tending %s failed", sink.name)
-                    wrong.append(f"{sink.name}: {type(error).__name__}: {error}")
+            wrong = self._tend([sink for sink in self._sinks if not is_remote(sink)], open_file)
             if self._sinks:
                 journal.remove_before(min(sink.settled for sink in self._sinks))
             self._measure(journal)
-            if wrong:
-                raise Failed("; ".join(wrong))
+        if wrong:
+            raise Failed("; ".join(wrong))
+
+    def tend_remote(self) -> None:
+        """Let sinks elsewhere have their turn; blocking for as long as they take to answer. ``Failed`` as above."""
+        with self._sending:
+            with self._handing:
+                open_file = self._opened.open_file
+            wrong = self._tend([sink for sink in self._sinks if is_remote(sink)], open_file)
+        if wrong:
+            raise Failed("; ".join(wrong))
+
+    def _tend(self, sinks: Sequence[Sink], open_file: int) -> list[str]:
+        wrong: list[str] = []
+        for sink in sinks:
+            if sink.name in self._failed_sinks:
+                wrong.append(f"{sink.name}: {self._failed_sinks[sink.name]}")
+                continue
+            try:
+                sink.tend(self._wall(), open_file)
+            except GpuherdError as error:
+                wrong.append(f"{sink.name}: {error}")
+            except Exception as error:
+                log.exception("history: tending %s failed", sink.name)
+                wrong.append(f"{sink.name}: {type(error).__name__}: {error}")
+        return wrong
 
     def _measure(self, journal: Journal) -> None:
         self._size = (len(journal.files.paths()), journal.files.size_bytes())
@@ -273,7 +300,7 @@ class Historian:
 
     def close(self) -> None:
         """Wait for the tending that is under way, then close the journal and the sinks."""
-        with self._tending:
+        with self._tending, self._sending:
             if self._journal is not None:
                 self._journal.close()
             for sink in self._sinks:

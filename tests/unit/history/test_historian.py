@@ -33,6 +33,7 @@ class Shelf:
         self.taking_gate = threading.Event()
         self.taking_gate.set()
         self.is_open = True
+        self.is_remote = False
 
     def take(self, batch: Batch, file: int) -> None:
         self.is_taking.set()
@@ -176,6 +177,30 @@ def test_appending_does_not_wait_for_tending(tmp_path: Path) -> None:
     tending.join(30)
     closing.join(30)
     assert not shelf.is_open
+
+
+def test_a_store_elsewhere_that_is_frozen_keeps_no_other_from_its_turn(tmp_path: Path) -> None:
+    here, elsewhere = Shelf("here"), Shelf("elsewhere")
+    elsewhere.is_remote = True
+    historian = open_historian(tmp_path, here, elsewhere)
+    historian.append(make_batch(0))
+    elsewhere.gate.clear()
+    sending = threading.Thread(target=historian.tend_remote)
+    sending.start()
+    try:
+        assert elsewhere.is_tending.wait(10)
+        for _ in range(3):
+            own = threading.Thread(target=historian.tend_own)
+            own.start()
+            own.join(10)
+        assert len(here.tended) == 3
+        assert elsewhere.tended == []
+    finally:
+        elsewhere.gate.set()
+        sending.join(10)
+    historian.tend()
+    assert (len(here.tended), len(elsewhere.tended)) == (4, 2)
+    historian.close()
 
 
 def test_a_file_is_not_called_complete_before_all_that_is_in_it_was_handed_out(tmp_path: Path) -> None:

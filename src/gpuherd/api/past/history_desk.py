@@ -85,7 +85,7 @@ class HistoryDesk:
                 )
             return _series(answer, question.format, "gpuherd-devices.csv")
 
-        return await self._ask(viewer, ("devices", query, question.format), work)
+        return await self._ask(viewer, ("devices", query, question.format), work, of_samples=True)
 
     async def host(self, viewer: Viewer, question: HostQuestion) -> Answer:
         """Give a node's host over time."""
@@ -103,7 +103,7 @@ class HistoryDesk:
                 )
             return _series(answer, question.format, "gpuherd-host.csv")
 
-        return await self._ask(viewer, ("host", query, question.format), work)
+        return await self._ask(viewer, ("host", query, question.format), work, of_samples=True)
 
     async def herd(self, viewer: Viewer, question: HerdQuestion) -> Answer:
         """Give the herd over time."""
@@ -148,10 +148,17 @@ class HistoryDesk:
         zone = known_zone(None, self._zone)
         return read_range(wanted, now=self._clock.wall(), zone=zone).snapped(SNAP_SECONDS)
 
-    async def _ask(self, viewer: Viewer, key: tuple[object, ...], work: Callable[[], Answer]) -> Answer:
-        return await self._questions.ask(
-            key, partial(self._questions.run, work), is_stranger=viewer.account is None
-        )
+    async def _ask(
+        self,
+        viewer: Viewer,
+        key: tuple[object, ...],
+        work: Callable[[], Answer],
+        *,
+        of_samples: bool = False,
+    ) -> Answer:
+        is_outside = of_samples and self._memory.is_outside
+        run = self._questions.run_outside if is_outside else self._questions.run
+        return await self._questions.ask(key, partial(run, work), is_stranger=viewer.account is None)
 
 
 def _device(text: str) -> SeriesKey:

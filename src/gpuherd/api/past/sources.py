@@ -18,3 +18,5 @@ class Memory(NamedTuple):
     """None: samples are kept where they cannot be asked for."""
     herd: HerdReader
     usage: UsageReader
+    is_outside: bool = False
+    """Samples are asked of a store elsewhere, which may be slow or gone."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from gpuherd import __version__
+from gpuherd.history.deadline import within
 from gpuherd.model.errors import Failed
 
 __all__ = ["Answer", "Server", "Unanswered", "authorization_header"]
@@ -94,7 +95,7 @@ class Server:
         is_new = line is None
         if line is None:
             line = self._line()
-        deadline = time.monotonic() + (timeout_seconds or self._timeout_seconds)
+        deadline = time.monotonic() + within(timeout_seconds or self._timeout_seconds)
         try:
             answer = self._talk(line, method, path, body, headers or {}, deadline, is_new)
         except (OSError, http.client.HTTPException, ValueError) as error:

@@ -83,6 +83,7 @@ class OutsideSink:
     """
 
     wants_replay: ClassVar[bool] = False  # it reads the journal's files itself
+    is_remote: ClassVar[bool] = True  # its turn lasts as long as someone else takes to answer
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuherd.history.deadline import within
 from gpuherd.history.tables.deadlines import Deadlines
 from gpuherd.history.tables.disk import DiskFull
 from gpuherd.model.errors import Failed
@@ -100,8 +101,12 @@ class Engine:
         """Run one statement and give its columns.
 
         ``arrays`` are further tables of numpy columns by name. Nulls come as NaN in numbers (whole ones become
-        floats), as None among objects, as NaT in times. Raises ``TooMuch``, ``TooLong``, ``Unreadable``, ``Failed``.
+        floats), as None among objects, as NaT in times. It is given up after ``deadline_seconds``, or when it is due
+        (``history.deadline``). Raises ``TooMuch``, ``TooLong``, ``Unreadable``, ``Failed``.
         """
+        deadline_seconds = within(deadline_seconds)
+        if deadline_seconds is not None and deadline_seconds <= 0:
+            raise TooLong("history: there is no time left for the question")
         with (
             self._failures(deadline_seconds),
             self._connection() as connection,

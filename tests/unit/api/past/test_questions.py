@@ -15,6 +15,8 @@ from gpuherd.api.errors import HttpError
 from gpuherd.api.history_service import Answer
 from gpuherd.api.past import questions as module
 from gpuherd.api.past.questions import Questions
+from gpuherd.history.deadline import within
+from gpuherd.history.outside.server import Unanswered
 from gpuherd.history.tables.engine import TooLong
 from gpuherd.model.errors import Failed
 from support.herd import ManualClock
@@ -30,6 +32,7 @@ class Asked:
         self.body = body
         self.count = 0
         self.threads: set[str] = set()
+        self.begun = threading.Semaphore(0)
         self.may_answer = threading.Event()
 
     def let(self) -> Asked:
@@ -41,6 +44,7 @@ class Asked:
 
     def _work(self) -> Answer:
         self.count += 1
+        self.begun.release()
         self.threads.add(threading.current_thread().name)
         assert self.may_answer.wait(WAIT_SECONDS)
         return Answer(body=self.body)
@@ -191,3 +195,93 @@ def test_a_refusal_of_the_work_itself_is_passed_on_and_not_kept() -> None:
         assert (await questions.ask("k", Asked(questions).let())).body == b"x"
 
     play(story)
+
+
+def test_a_frozen_store_elsewhere_keeps_only_its_own_questions_waiting() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        frozen = Asked(questions)
+        waiting = [
+            asyncio.create_task(questions.ask(number, lambda: questions.run_outside(frozen._work)))
+            for number in range(5)
+        ]
+        for _thread in range(module.THREADS):
+            await asyncio.to_thread(frozen.begun.acquire)
+        assert (await asyncio.wait_for(questions.ask("here", Asked(questions).let()), 5)).body == b"x"
+        frozen.let()
+        assert {answer.body for answer in await asyncio.gather(*waiting)} == {b"x"}
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_store_elsewhere_that_does_not_answer_is_left_alone_for_a_moment(is_silent: bool) -> None:
+    async def story(questions: Questions, clock: ManualClock) -> None:
+        frozen, count = threading.Event(), 0
+
+        def fail() -> NoReturn:
+            nonlocal count
+            count += 1
+            if is_silent:
+                frozen.wait(WAIT_SECONDS)
+            raise Unanswered("http://127.0.0.1:1: no connection")
+
+        async def ask(number: int) -> str:
+            with pytest.raises(HttpError) as refused:
+                await questions.ask(number, lambda: questions.run_outside(fail))
+            assert refused.value.status == 503
+            return refused.value.detail.code
+
+        assert await ask(0) == ("history_busy" if is_silent else "history_unavailable")
+        assert [await ask(number) for number in range(1, 9)] == ["history_unavailable"] * 8
+        assert count == 1
+        # Whom it was asked for here does not matter to what is here.
+        assert (await questions.ask("here", Asked(questions).let())).body == b"x"
+        frozen.set()
+        clock.advance(module.REST_SECONDS + 0.1)
+        await ask(9)
+        assert count == 2
+
+    play(story, deadline_seconds=0.2)
+
+
+def test_a_question_that_the_store_refuses_costs_nobody_else_theirs() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        def refuse() -> NoReturn:
+            raise Failed("http://127.0.0.1:1 cannot answer: too many series")
+
+        with pytest.raises(HttpError):
+            await questions.ask("too much", lambda: questions.run_outside(refuse))
+        asked = Asked(questions).let()
+        assert (await questions.ask("k", lambda: questions.run_outside(asked._work))).body == b"x"
+
+    play(story)
+
+
+def test_members_do_not_wait_behind_strangers() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        slow = Asked(questions)
+        strangers = [
+            asyncio.create_task(questions.ask(number, slow, is_stranger=True)) for number in range(8)
+        ]
+        for _thread in range(module.THREADS):
+            await asyncio.to_thread(slow.begun.acquire)
+        # Also if it is what a stranger is already waiting for.
+        for key in ("another", 0, 7):
+            answer = await asyncio.wait_for(questions.ask(key, Asked(questions, b"member").let()), 5)
+            assert answer.body == b"member"
+        slow.let()
+        await asyncio.gather(*strangers)
+
+    play(story)
+
+
+def test_the_time_that_is_left_is_handed_down() -> None:
+    async def story(questions: Questions, _: ManualClock) -> None:
+        def left() -> Answer:
+            return Answer(body=str(within(60.0)).encode())
+
+        first = float((await questions.ask("k", lambda: questions.run(left))).body)
+        assert 0 < first <= 5.0
+        assert within(60.0) == 60.0
+
+    play(story, deadline_seconds=5.0)

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from gpuherd.history.deadline import due_at
 from gpuherd.history.outside.server import Server, Unanswered, authorization_header
 
 SECRET = "Basic c2VjcmV0"
@@ -102,6 +103,11 @@ def test_a_trickle_of_bytes_does_not_prolong_the_deadline() -> None:
     with answering(trickle) as url, closing(Server(url, timeout_seconds=0.3)) as server:
         began = time.monotonic()
         with pytest.raises(Unanswered, match="no answer in time"):
+            server.ask("GET", "/")
+        assert time.monotonic() - began < 3
+    with answering(trickle) as url, closing(Server(url, timeout_seconds=30)) as server:
+        began = time.monotonic()
+        with due_at(began + 0.3), pytest.raises(Unanswered, match="no answer in time"):
             server.ask("GET", "/")
         assert time.monotonic() - began < 3
 

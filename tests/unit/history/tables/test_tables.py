@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpuherd.history.deadline import due_at
 from gpuherd.history.tables.catalogue import Outdated
 from gpuherd.history.tables.engine import TooLong, TooMuch
 from gpuherd.history.tables.segments import Shape
@@ -222,6 +223,20 @@ def test_a_question_that_takes_too_long_is_given_up(tables: Tables) -> None:
         tables.query(endless, {}, deadline_seconds=0.1)
     assert time.monotonic() - begun < 5.0
     assert tables.query("SELECT 1 AS n", {}, deadline_seconds=60.0).columns["n"].tolist() == [1]
+
+
+def test_a_question_that_nobody_waits_for_any_longer_is_given_up(tables: Tables) -> None:
+    begun = time.monotonic()
+    endless = (
+        "SELECT count(*) AS n FROM range(1000000000) a, range(1000000) b WHERE a.range % 7 = b.range % 5"
+    )
+    with due_at(begun + 0.1):
+        with pytest.raises(TooLong):
+            tables.query(endless, {}, deadline_seconds=60.0)
+        assert time.monotonic() - begun < 5.0
+        with pytest.raises(TooLong, match="no time left"):
+            tables.query("SELECT 1 AS n", {})
+    assert tables.query("SELECT 1 AS n", {}).columns["n"].tolist() == [1]
 
 
 def test_a_question_that_needs_too_much_is_refused(tmp_path: Path) -> None:
