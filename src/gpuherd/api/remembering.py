@@ -51,9 +51,9 @@ class _Use:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    def export(self, users: Collection[str]) -> tuple[Stay, ...]:
+    def export(self, users: Collection[str], *, deadline: float) -> tuple[Stay, ...]:
         """Give all stays of these users."""
-        return UsageReader(self._library.book).export(users)
+        return UsageReader(self._library.book).export(users, deadline=deadline)
 
     def erase(self, users: Collection[str]) -> None:
         """Forget whose they were."""
@@ -85,7 +85,7 @@ class Remembering:
             clock=self._clock,
             names=self._fleet.names,
             accountant=accountant,
-            oldest_seconds=library.longest_seconds,
+            oldest_seconds=library.latest_seconds,
         )
         self._keeping = HistoryKeeping(
             intake,

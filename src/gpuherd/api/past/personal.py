@@ -20,13 +20,15 @@ T = TypeVar("T")
 MAX_WAITING = 16
 DEADLINE_SECONDS = 600.0
 """Files of years may have to be written anew."""
+EXPORT_SECONDS = 120.0
+"""Files of years are to be read."""
 
 
 class UseOfPeople(Protocol):
     """Use by the users of nodes. Both block, and raise ``Failed`` if files cannot be read or written."""
 
-    def export(self, users: Collection[str]) -> tuple[Stay, ...]:
-        """Give all stays of these users."""
+    def export(self, users: Collection[str], *, deadline: float) -> tuple[Stay, ...]:
+        """Give all stays of these users, not some of them; ``Failed`` if that takes more than these seconds."""
 
     def erase(self, users: Collection[str]) -> None:
         """Forget whose these users' stays were; may be called again."""
@@ -67,7 +69,8 @@ class PersonalPast:
         return self._names.with_aliases(account.linux_names)
 
     def _export(self, account: Account) -> list[UsageSession]:
-        return [self._told(stay) for stay in self._use.export(self._users(account))]
+        stays = self._use.export(self._users(account), deadline=EXPORT_SECONDS)
+        return [self._told(stay) for stay in stays]
 
     def _erase(self, account: Account) -> None:
         self._use.erase(self._users(account))

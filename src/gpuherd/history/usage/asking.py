@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,23 @@ from gpuherd.history.usage.answers import (
 from gpuherd.history.usage.averages import DAY, REACH, TWO_HOURS, WEEK, moving_mean, weights
 from gpuherd.history.usage.book import OpenUse, UsageBook
 from gpuherd.history.usage.booked import Presence, booked_use
-from gpuherd.history.usage.counting import JOULES, added
+from gpuherd.history.usage.counting import JOULES
 from gpuherd.history.usage.rows import COMMANDS, KEY_COLUMNS
 from gpuherd.history.usage.slots import HOUR_SECONDS, SLOT_SECONDS, ceiled, floored
-from gpuherd.history.usage.table_rows import MAX_ROWS, table_rows
+from gpuherd.history.usage.table_rows import (
+    MAX_ROWS,
+    MAX_USERS,
+    SUMS,
+    TOTALS,
+    KeyPlaces,
+    UsedKeys,
+    key_places,
+    largest_users,
+    table_rows,
+)
 from gpuherd.history.usage.view import KeysOf, UseView, objects
 from gpuherd.history.usage.watching import Watching, watched_slots
+from gpuherd.model.errors import Failed
 from gpuherd.model.history import UsageKey
 
 __all__ = [
@@ -60,19 +71,10 @@ __all__ = [
 ]
 
 DEADLINE_SECONDS = 10.0
-MAX_STAYS = 100_000
+MAX_STAYS = 250_000
 EVERYTHING = UseFilter()
 
-_SUMS = ", ".join(f"sum({name}) AS {name}" for name in USE_MEASURES)
 _PARTS = ", ".join(f"sum({name} * part) AS {name}" for name in USE_MEASURES)
-_KEY_SQL: Mapping[UsageKey, str] = {
-    "user": '"user"',
-    "group": '"user"',
-    "node": "node_id",
-    "type": "type",
-    "job": "job",
-    "device": "(node_id || chr(0) || uuid)",
-}
 
 
 class UsageReader:
@@ -100,24 +102,21 @@ class UsageReader:
         deadline: float = DEADLINE_SECONDS,
     ) -> UseTable:
         """Add up use by a key. ``keys_of``: what users count as; with several keys in each of them, in totals once."""
-        key = _KEY_SQL[by]
-        sums = f"SELECT {key} AS key, hash({key}) AS code, type, {_SUMS} FROM ({{view}}) GROUP BY ALL"
-        if keys_of is None:
-            most = f"SELECT code FROM sums GROUP BY code ORDER BY sum(gpu_seconds) DESC, code LIMIT {limit:d}"
-            sums = f"WITH sums AS MATERIALIZED ({sums}) SELECT * FROM sums WHERE code IN ({most})"
-        totals = f"SELECT type, {_SUMS} FROM ({{view}}) GROUP BY type"
-        # Names are long and many; that two of a report have the same hash of 64 bits does not happen.
-        stays = (
-            f'SELECT DISTINCT hash(session) AS stay, hash("user") AS "user", hash(node_id, uuid) AS device, '
-            f"hash({key}) AS code FROM ({{view}})"
-        )
+        places, beyond = self._key_places(start, end, where, keys_of, deadline)
+        keyed = UsedKeys.of(by, is_placed=places is not None)
         answers, span = self._view.ask(
-            [sums, totals, stays], start, end, where, by_days=True, deadline=deadline
+            [keyed.rows(limit), *TOTALS],
+            start,
+            end,
+            where,
+            arrays={} if places is None else {"key_places": places.table},
+            by_days=True,
+            deadline=deadline,
         )
-        rows, total, omitted = table_rows(
-            answers[0].columns, answers[1].columns, answers[2].columns, keys_of, limit
-        )
+        told, totals, counts = (answer.columns for answer in answers)
+        rows, total, count = table_rows(told, totals, counts, None if places is None else places.keys)
         named = tuple(dataclasses.replace(row, key=_read_key(row.key, by)) for row in rows)
+        omitted = count - len(rows) + beyond
         return UseTable(span.start, span.end, named, total, span.begins_at, answers[0].missing, omitted)
 
     def over_time(
@@ -133,35 +132,34 @@ class UsageReader:
         bounds = np.asarray(edges, np.float64)
         if len(bounds) < 2 or not (np.diff(bounds) > 0).all():
             raise ValueError("steps need bounds that grow")
-        sql = (
-            f"SELECT {_KEY_SQL[by]} AS key, step, {_PARTS} FROM ({{view}}) JOIN pieces USING (slot, slot_seconds) "
-            "GROUP BY 1, 2"
+        places, _ = self._key_places(float(bounds[0]), float(bounds[-1]), where, keys_of, deadline)
+        keyed = UsedKeys.of(by, is_placed=places is not None)
+        by_key = (
+            f"SELECT place, any_value(name) AS name, step, {_PARTS} FROM ({keyed.view}) "
+            "JOIN pieces USING (slot, slot_seconds) GROUP BY place, step"
         )
-        (found,), span = self._view.ask(
-            [sql],
-            float(bounds[0]),
-            float(bounds[-1]),
-            where,
-            arrays={"pieces": _step_pieces(bounds)},
-            deadline=deadline,
+        by_step = (
+            f"SELECT step, {_PARTS} FROM ({{view}}) JOIN pieces USING (slot, slot_seconds) GROUP BY step"
         )
-        measures = np.column_stack([found.columns[name].astype(np.float64) for name in USE_MEASURES])
-        step = found.columns["step"].astype(np.int64)
-        totals = _nothing(len(bounds) - 1)
-        by_key: dict[Any, Floats] = {}
-        of_user = keys_of or (lambda user: (user,))
-        listed = found.columns["key"]
-        for own in dict.fromkeys(listed.tolist()):
-            rows = np.flatnonzero(listed == own)
-            its = _nothing(len(bounds) - 1)
-            its[step[rows]] = measures[rows]
-            totals = added(totals, its)
-            for key in dict.fromkeys(of_user(own)):
-                by_key[key] = added(by_key[key], its) if key in by_key else its
-        keys = sorted(by_key, key=lambda key: -by_key[key][:, 1].sum())
-        told = np.stack([by_key[key] for key in keys]) if keys else np.empty((0, *totals.shape))
-        names = tuple(_read_key(key, by) for key in keys)
-        return UseSteps(bounds, names, told, totals, span.begins_at, found.missing)
+        arrays = {"pieces": _step_pieces(bounds)}
+        if places is not None:
+            arrays["key_places"] = places.table
+        (found, every), span = self._view.ask(
+            [by_key, by_step], float(bounds[0]), float(bounds[-1]), where, arrays=arrays, deadline=deadline
+        )
+        steps = len(bounds) - 1
+        totals = _nothing(1, steps)
+        totals[0, every.columns["step"]] = _measures(every.columns)
+        numbers, key = np.unique(found.columns["place"], return_inverse=True)
+        told = _nothing(len(numbers), steps)
+        told[key, found.columns["step"]] = _measures(found.columns)
+        names = np.empty(len(numbers), object)
+        names[key] = found.columns["name"]
+        if places is not None:
+            names[:] = [places.keys[number] for number in numbers.tolist()]
+        order = np.argsort(-told[:, :, 1].sum(axis=1), kind="stable")
+        keys = tuple(_read_key(name, by) for name in names[order].tolist())
+        return UseSteps(bounds, keys, told[order], totals[0], span.begins_at, found.missing)
 
     def stays(
         self,
@@ -174,12 +172,13 @@ class UsageReader:
         deadline: float = DEADLINE_SECONDS,
     ) -> Stays:
         """List stays in a range, those that were last seen latest first; ``ids``: only these."""
-        keys = ", ".join(f'"{name}"' for name in ("session", *KEY_COLUMNS, "opened_at"))
+        limit = min(limit, MAX_STAYS)
+        keys = ", ".join(f'"{name}"' for name in ("session", *KEY_COLUMNS))
         chosen = "" if ids is None else " WHERE session IN (SELECT id FROM ids)"
         arrays = {} if ids is None else {"ids": {"id": objects(sorted(ids))}}
         sql = (
-            f"SELECT {keys}, min(first) AS first, max(last) AS last, {_SUMS} FROM ({{view}}){chosen} GROUP BY {keys} "
-            f"ORDER BY last DESC, session LIMIT {min(limit, MAX_STAYS) + 1:d}"
+            f"SELECT {keys}, min(opened_at) AS opened_at, min(first) AS first, max(last) AS last, {SUMS} "
+            f"FROM ({{view}}){chosen} GROUP BY {keys} ORDER BY last DESC, session LIMIT {limit + 1:d}"
         )
         (found,), span = self._view.ask(
             [sql], start, end, where, arrays=arrays, by_days=True, deadline=deadline
@@ -264,11 +263,29 @@ class UsageReader:
         return self._averages(now, None, deadline)[0]
 
     def export(self, users: Collection[str], *, deadline: float = DEADLINE_SECONDS) -> tuple[Stay, ...]:
-        """Give all that is kept of these users, also under their pseudonyms."""
+        """Give all that is kept of these users, also under their pseudonyms; ``Failed`` if it is too much for that."""
         where = UseFilter(users=frozenset(users).union(map(self._book.upkeep.pseudonym, users)))
-        return self.stays(0.0, 1e11, where=where, limit=MAX_STAYS, deadline=deadline).stays
+        found = self.stays(0.0, 1e11, where=where, limit=MAX_STAYS, deadline=deadline)
+        if not found.is_complete:
+            raise Failed(
+                f"history: these are more than {MAX_STAYS:,} stays; have them read from the files of table usage"
+            )
+        return found.stays
 
     # -- inside ------------------------------------------------------------------------------------------------
+
+    def _key_places(
+        self, start: float, end: float, where: UseFilter, keys_of: KeysOf | None, deadline: float
+    ) -> tuple[KeyPlaces | None, int]:
+        """Give what users count as, and how many there are beyond those who are looked at one by one."""
+        if keys_of is None:
+            return None, 0
+        (found,), _ = self._view.ask(
+            [largest_users(MAX_USERS)], start, end, where, by_days=True, deadline=deadline
+        )
+        users = found.columns["name"].tolist()
+        people = int(found.columns["people"][0]) if users else 0
+        return key_places(users, keys_of), people - len(users)
 
     def _averages(
         self, now: float, keys_of: KeysOf | None, deadline: float
@@ -353,9 +370,13 @@ def _step_pieces(bounds: Floats) -> Columns:
     }
 
 
-def _nothing(steps: int) -> Floats:
-    nothing = np.zeros((steps, len(USE_MEASURES)))
-    nothing[:, JOULES] = np.nan
+def _measures(columns: Columns) -> Floats:
+    return np.column_stack([columns[name].astype(np.float64) for name in USE_MEASURES])
+
+
+def _nothing(keys: int, steps: int) -> Floats:
+    nothing = np.zeros((keys, steps, len(USE_MEASURES)))
+    nothing[:, :, JOULES] = np.nan
     return nothing
 
 

@@ -1,9 +1,13 @@
-"""Rows of a report: sums by key, and how many users, devices and stays are behind each."""
+# ruff: noqa: S608 - SQL is put together of names in this file only
+"""Rows of a report: sums by key, and how many users, devices and stays are behind each.
+
+The engine adds up and counts. What is handled one by one here is bounded, however many users and jobs nodes make up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,97 +16,146 @@ from gpuherd.history.batch import USE_MEASURES, Floats
 from gpuherd.history.tables.engine import Columns
 from gpuherd.history.usage.answers import UseRow, UseSums
 from gpuherd.history.usage.counting import JOULES
-from gpuherd.history.usage.view import KeysOf
+from gpuherd.history.usage.view import KeysOf, objects
+from gpuherd.model.history import UsageKey
 
-__all__ = ["MAX_ROWS", "table_rows"]
+__all__ = [
+    "KEY_SQL",
+    "MAX_ROWS",
+    "MAX_USERS",
+    "SUMS",
+    "TOTALS",
+    "KeyPlaces",
+    "UsedKeys",
+    "key_places",
+    "largest_users",
+    "table_rows",
+]
 
 MAX_ROWS = 10_000
+MAX_USERS = 50_000
+"""Users who are looked at one by one, those with most GPU-hours; all others are in totals only."""
+
+KEY_SQL: Mapping[UsageKey, str] = {
+    "user": '"user"',
+    "group": '"user"',
+    "node": "node_id",
+    "type": "type",
+    "job": "job",
+    "device": "(node_id || chr(0) || uuid)",
+}
+SUMS = ", ".join(f"sum({name}) AS {name}" for name in USE_MEASURES)
+
+
+class KeyPlaces(NamedTuple):
+    """What users are counted as."""
+
+    keys: list[str | None]
+    table: Columns
+    """Which users (``name``) have which of the keys (``place``)."""
+
+
+def largest_users(limit: int) -> str:
+    """Ask who used most, and how many ``people`` there are in all."""
+    return (
+        'SELECT "user" AS name, count(*) OVER () AS people FROM '
+        '(SELECT "user", sum(gpu_seconds) AS gpu FROM ({view}) GROUP BY "user") '
+        f"ORDER BY gpu DESC, name LIMIT {limit:d}"
+    )
+
+
+def key_places(users: Sequence[str | None], keys_of: KeysOf) -> KeyPlaces:
+    """Number the keys that these users are counted under."""
+    known: dict[str | None, int] = {}
+    names: list[str | None] = []
+    places: list[int] = []
+    for user in users:
+        for key in dict.fromkeys(keys_of(user)):
+            names.append(user)
+            places.append(known.setdefault(key, len(known)))
+    # A table of nothing has no columns of their kinds: one row that is nobody's.
+    table = {"name": objects(names or [None]), "place": np.array(places or [-1], np.int64)}
+    return KeyPlaces(list(known), table)
+
+
+class UsedKeys(NamedTuple):
+    """Use with the key that it counts under, in SQL: ``place`` stands for the key."""
+
+    view: str
+
+    @classmethod
+    def of(cls, by: UsageKey, *, is_placed: bool) -> UsedKeys:
+        """``is_placed``: users count as the array ``key_places`` says."""
+        if is_placed:
+            return cls(
+                "SELECT used.*, place, NULL::VARCHAR AS name FROM ({view}) AS used "
+                'JOIN key_places ON used."user" IS NOT DISTINCT FROM key_places.name WHERE place >= 0'
+            )
+        # That two keys of a report have the same hash of 64 bits does not happen.
+        return cls(f"SELECT *, hash({KEY_SQL[by]}) AS place, {KEY_SQL[by]} AS name FROM ({{view}})")
+
+    def rows(self, limit: int) -> str:
+        """Ask for the largest keys, by type, with what is behind each."""
+        return (
+            f"WITH sums AS MATERIALIZED (SELECT place, any_value(name) AS name, type, {SUMS} FROM ({self.view}) "
+            "GROUP BY place, type), "
+            "most AS MATERIALIZED (SELECT place, sum(gpu_seconds) AS gpu, count(*) OVER () AS places FROM sums "
+            f"GROUP BY place ORDER BY gpu DESC, place LIMIT {limit:d}), "
+            'stays AS (SELECT DISTINCT place, hash(session) AS stay, hash("user") AS who, '
+            f"hash(node_id, uuid) AS device FROM ({self.view}) WHERE place IN (SELECT place FROM most)), "
+            "counts AS (SELECT place, count(DISTINCT who) AS users, count(DISTINCT device) AS devices, "
+            "count(DISTINCT stay) AS stays FROM stays GROUP BY place) "
+            "SELECT sums.*, users, devices, stays, places FROM sums JOIN most USING (place) JOIN counts USING (place) "
+            "ORDER BY gpu DESC, place, type"
+        )
+
+
+_COUNTS = (
+    'SELECT count(DISTINCT hash("user")) AS users, count(DISTINCT hash(node_id, uuid)) AS devices, '
+    "count(DISTINCT hash(session)) AS stays FROM ({view})"
+)
+TOTALS = (f"SELECT type, {SUMS} FROM ({{view}}) GROUP BY type", _COUNTS)
 
 
 def table_rows(
-    summed: Columns, totals: Columns, stays: Columns, keys_of: KeysOf | None, limit: int
+    told: Columns, totals: Columns, counts: Columns, keys: Sequence[str | None] | None
 ) -> tuple[tuple[UseRow, ...], UseRow, int]:
-    """Make rows, most first, the totals, and the number of rows beyond the most that are given.
+    """Make rows of what ``UsedKeys.rows`` and ``TOTALS`` answer, and tell how many there would be.
 
-    ``summed``: by ``key`` with its ``code``, and ``type``; without ``keys_of``, only the largest. ``totals``: all by
-    ``type``. ``stays``: each stay once, with the codes of its ``user``, ``device`` and key.
+    ``keys``: what places are called, if not as the rows say themselves.
     """
-    measures = np.column_stack([summed[name].astype(np.float64) for name in USE_MEASURES])
-    codes, places = np.unique(summed["code"], return_inverse=True)
-    own_names = np.empty(len(codes), object)
-    own_names[places] = summed["key"]
-    # From what was asked by to what is told by: the same, or what users are counted as.
-    if keys_of is None:
-        names: list[Any] = own_names.tolist()
-        of_own = [np.array([place]) for place in range(len(names))]
-    else:
-        known: dict[Any, int] = {}
-        of_own = [
-            np.array([known.setdefault(key, len(known)) for key in dict.fromkeys(keys_of(own))], np.int64)
-            for own in own_names.tolist()
-        ]
-        names = list(known)
-    row, key = _spread(of_own, places)
-    types, type_ = np.unique(summed["type"].astype(str), return_inverse=True)
-    by_key = _added_up(measures[row], key * len(types) + type_[row], len(names) * len(types))
-    by_key = by_key.reshape(len(names), len(types), len(USE_MEASURES))
-    whole = _joined(by_key)
-    listed = np.flatnonzero(np.isin(stays["code"], codes))
-    stay, stay_key = _spread(of_own, np.searchsorted(codes, stays["code"][listed]))
-    stay = listed[stay]
-    counts = np.column_stack(
-        [
-            _distinct(stay_key, stays["user"][stay], len(names)),
-            _distinct(stay_key, stays["device"][stay], len(names)),
-            np.bincount(stay_key, minlength=len(names)),
-        ]
-    )
-    order = np.argsort(-whole[:, 1], kind="stable")
+    measures, types = _measures(told), told["type"]
+    places = told["place"].tolist()
+    starts = [row for row, place in enumerate(places) if not row or places[row - 1] != place]
+    ends = [*starts[1:], len(places)][: len(starts)]
     rows = tuple(
-        UseRow(names[at], UseSums.of(whole[at]), _typed(by_key[at], types), *counts[at].tolist())
-        for at in order[:limit].tolist()
+        UseRow(
+            told["name"][start] if keys is None else keys[places[start]],
+            UseSums.of(_joined(measures[start:end])),
+            _typed(measures[start:end], types[start:end]),
+            *(int(told[name][start]) for name in ("users", "devices", "stays")),
+        )
+        for start, end in zip(starts, ends, strict=True)
     )
-    every_type = np.column_stack([totals[name].astype(np.float64) for name in USE_MEASURES])
-    total = UseSums.of(_joined(every_type[None])[0]) if len(every_type) else UseSums()
-    everyone = (len(np.unique(stays["user"])), len(np.unique(stays["device"])), len(stays["stay"]))
-    whole_count = len(names) if keys_of is not None else len(np.unique(stays["code"]))
-    typed = _typed(every_type, totals["type"])
-    return rows, UseRow(None, total, typed, *everyone), max(0, whole_count - len(rows))
+    every_type = _measures(totals)
+    total = UseRow(
+        None,
+        UseSums.of(_joined(every_type)) if len(every_type) else UseSums(),
+        _typed(every_type, totals["type"]),
+        *(int(counts[name][0]) for name in ("users", "devices", "stays")),
+    )
+    return rows, total, int(told["places"][0]) if places else 0
 
 
-def _spread(
-    of_own: Sequence[NDArray[np.int64]], own: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give rows as often as they count, and what they count as."""
-    lengths = np.array([len(keys) for keys in of_own], np.int64)
-    starts = np.cumsum(lengths) - lengths
-    joined = np.concatenate(of_own) if of_own else np.empty(0, np.int64)
-    times = lengths[own]
-    rows = np.repeat(np.arange(len(own)), times)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
-    return rows, joined[starts[own][rows] + within].astype(np.int64)
-
-
-def _added_up(measures: Floats, place: NDArray[np.int64], size: int) -> Floats:
-    """Add rows up by place; energy that none of them told is NaN."""
-    sums: Floats = np.column_stack(
-        [np.bincount(place, np.nan_to_num(measures[:, at]), size) for at in range(measures.shape[1])]
-    ).astype(np.float64, copy=False)
-    told = np.bincount(place, ~np.isnan(measures[:, JOULES]), size) > 0
-    sums[~told, JOULES] = np.nan
-    return sums
+def _measures(columns: Columns) -> Floats:
+    return np.column_stack([columns[name].astype(np.float64) for name in USE_MEASURES])
 
 
 def _joined(by_type: Floats) -> Floats:
-    sums: Floats = np.nan_to_num(by_type).sum(axis=1)
-    sums[np.isnan(by_type[:, :, JOULES]).all(axis=1), JOULES] = np.nan
+    sums: Floats = np.nan_to_num(by_type).sum(axis=0)
+    if np.isnan(by_type[:, JOULES]).all():
+        sums[JOULES] = np.nan
     return sums
-
-
-def _distinct(key: NDArray[np.int64], what: NDArray[Any], size: int) -> NDArray[np.int64]:
-    _, codes = np.unique(what, return_inverse=True)
-    pairs = np.unique(key * (int(codes.max(initial=0)) + 1) + codes)
-    return np.bincount(pairs // (int(codes.max(initial=0)) + 1), minlength=size)
 
 
 def _typed(measures: Floats, types: NDArray[Any]) -> dict[str, UseSums]:
