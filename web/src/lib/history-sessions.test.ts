@@ -1,22 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { lanesOf, merged, staysByDevice, usersWithin } from "./history-sessions";
-import type { UsageSession } from "./history-types";
+import { lanesOf, merged, readStays, usersOn, usersWithin } from "./history-sessions";
+import type { UsageSession, UsageSessions } from "./history-types";
 
 const session = (
   uuid: string,
   user: string | null,
   started_at: number,
   ended_at: number | null,
-): UsageSession => ({ uuid, user, started_at, ended_at }) as UsageSession;
+): UsageSession => ({ uuid, user, started_at, ended_at, last_seen_at: ended_at ?? 300 }) as UsageSession;
+const told = (sessions: UsageSession[], is_complete = true): UsageSessions =>
+  ({ sessions, is_complete }) as UsageSessions;
 
-const stays = staysByDevice(
-  [
+const { byDevice: stays } = readStays(
+  told([
     session("a", "bo", 200, null),
     session("a", "ada", 0, 100),
     session("a", null, 50, 150),
     session("b", "ada", 0, 10),
     session("a", "ada", 260, 270),
-  ],
+  ]),
   300,
 );
 
@@ -39,6 +41,17 @@ describe("who was there", () => {
     expect(usersWithin(of, { from: 100, to: 110 })).toEqual([null]);
     expect(usersWithin(of, { from: 265, to: 400 })).toEqual(["bo", "ada"]);
     expect(usersWithin([{ user: "x", from: 5, to: 5 }], { from: 0, to: 10 })).toEqual(["x"]);
+  });
+
+  it("is not known of the time from which not all stays are told", () => {
+    const some = [session("a", "bo", 200, null), session("b", "ada", 0, 150), session("a", "ada", 50, 120)];
+    const part = readStays(told(some, false), 300);
+    expect(usersOn(part, "a", { from: 160, to: 190 })).toEqual([]);
+    expect(usersOn(part, "a", { from: 60, to: 70 })).toEqual(["ada"]);
+    expect(usersOn(part, "a", { from: 10, to: 40 })).toBeNull();
+    expect(usersOn(part, "c", { from: 110, to: 130 })).toBeNull();
+    const all = readStays(told(some), 300);
+    expect(usersOn(all, "a", { from: 10, to: 40 })).toEqual([]);
   });
 
   it("has a lane for each user, longest first, cut to what is seen", () => {

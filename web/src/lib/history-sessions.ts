@@ -1,5 +1,5 @@
 /** Who was on a device, and when: stays as the hub tells them, looked up by moment and laid out as bands. */
-import type { UsageSession } from "./history-types";
+import type { UsageSessions } from "./history-types";
 import type { Span } from "./timeline";
 
 export interface Stay extends Span {
@@ -7,11 +7,15 @@ export interface Stay extends Span {
   readonly user: string | null;
 }
 
-/** The stays on each device, by start. One that goes on lasts until `now`. */
-export function staysByDevice(
-  sessions: readonly UsageSession[],
-  now: number,
-): ReadonlyMap<string, readonly Stay[]> {
+/** The stays on each device, by start. */
+export interface Stays {
+  readonly byDevice: ReadonlyMap<string, readonly Stay[]>;
+  /** Since when all are told; before that there may have been others. */
+  readonly knownFrom: number;
+}
+
+/** One that goes on lasts until `now`. */
+export function readStays({ sessions, is_complete }: UsageSessions, now: number): Stays {
   const found = new Map<string, Stay[]>();
   for (const { uuid, user, started_at: from, ended_at } of sessions) {
     const stay = { user, from, to: ended_at ?? Math.max(now, from) };
@@ -20,7 +24,15 @@ export function staysByDevice(
     else found.set(uuid, [stay]);
   }
   for (const stays of found.values()) stays.sort((a, b) => a.from - b.from || a.to - b.to);
-  return found;
+  // Those last seen latest are told first: whoever was left out was seen before all of these.
+  const knownFrom = is_complete ? -Infinity : Math.min(...sessions.map(({ last_seen_at }) => last_seen_at));
+  return { byDevice: found, knownFrom };
+}
+
+/** Everyone who was on a device at some time of a span; `null` if it is not known whether anyone was. */
+export function usersOn({ byDevice, knownFrom }: Stays, uuid: string, span: Span): (string | null)[] | null {
+  const users = usersWithin(byDevice.get(uuid) ?? [], span);
+  return users.length > 0 || span.from >= knownFrom ? users : null;
 }
 
 /** Everyone who was there at some time of a span, each once, those who came first before others. */
