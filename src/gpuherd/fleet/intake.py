@@ -336,6 +336,7 @@ def _samples(numbering: Numbering, content: bytes, times: Floats, values: Floats
         values=values,
         state=states,
         memory_total=numbering.memory_total[chosen],
+        share=numbering.share[chosen],
         numbering=numbering,
         numbers=chosen,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from gpuherd.fleet.names import Names
 from gpuherd.history.batch import Numbering, SeriesKey
 from gpuherd.history.usage import samples
+from gpuherd.history.usage.seats import shares_of
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.processes import ProcessTable
 from gpuherd.model.reports import NodeFacts
@@ -67,8 +68,18 @@ class Scene:
             self._numbers = (
                 np.array(
                     [
-                        devices.number(SeriesKey(self.node_id, device.uuid, kind), _memory_total(device))
-                        for device, kind in zip(self.facts.devices, self.account.types, strict=True)
+                        # What can be used of a GPU that is split are its slices.
+                        devices.number(
+                            SeriesKey(self.node_id, device.uuid, "" if device.is_partitioned else kind),
+                            _memory_total(device),
+                            share,
+                        )
+                        for device, kind, share in zip(
+                            self.facts.devices,
+                            self.account.types,
+                            shares_of(self.facts.devices).tolist(),
+                            strict=True,
+                        )
                     ],
                     np.int64,
                 ).tobytes(),

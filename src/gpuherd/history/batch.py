@@ -85,20 +85,24 @@ class Numbering:
         """By number."""
         self._memory: list[float] = []
         self._memory_total: Floats | None = None
+        self._shares: list[float] = []
+        self._share: Floats | None = None
         self._numbers: dict[SeriesKey, int] = {}
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def number(self, key: SeriesKey, memory_total: float = float("nan")) -> int:
+    def number(self, key: SeriesKey, memory_total: float = float("nan"), share: float = 1.0) -> int:
         """Give a key's number."""
         number = self._numbers.setdefault(key, len(self.keys))
         if number == len(self.keys):
             self.keys.append(key)
             self._memory.append(memory_total)
+            self._shares.append(share)
         else:
             self._memory[number] = memory_total
-        self._memory_total = None
+            self._shares[number] = share
+        self._memory_total = self._share = None
         return number
 
     @property
@@ -107,6 +111,13 @@ class Numbering:
         if self._memory_total is None:
             self._memory_total = np.array(self._memory, np.float64)
         return self._memory_total
+
+    @property
+    def share(self) -> Floats:
+        """By number, what part of a GPU it is, as last told."""
+        if self._share is None:
+            self._share = np.array(self._shares, np.float64)
+        return self._share
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +139,8 @@ class Samples:
     numbering: Numbering | None = None
     numbers: NDArray[np.int64] | None = None
     """Of each key, its number in ``numbering``, so that nobody has to look for keys; none after a restart."""
+    share: Floats | None = None
+    """Of each key, what part of a GPU it is: less than 1 for a slice. None: all are whole."""
 
     def __len__(self) -> int:
         return len(self.time)

@@ -54,6 +54,7 @@ class _Samples(Struct, frozen=True, array_like=True):
     values: dict[str, Packed]
     state: Packed
     memory_total: Packed
+    share: Packed | None = None
 
 
 class _Uses(Struct, frozen=True, array_like=True):
@@ -184,6 +185,7 @@ class BatchWriter:
             values=_pack_all(samples.values, metrics),
             state=pack_codes(samples.state),
             memory_total=pack_runs(samples.memory_total),
+            share=None if samples.share is None else pack_runs(samples.share),
         )
 
     def _uses(self, uses: Uses) -> _Uses:
@@ -278,6 +280,7 @@ class BatchReader:
             values=_unpack_all(packed.values, metrics, packed.rows)[rows],
             state=unpack_codes(packed.state, packed.rows).astype(np.uint8)[rows],
             memory_total=unpack(packed.memory_total, packed.key_count)[places >= 0],
+            share=None if packed.share is None else unpack(packed.share, packed.key_count)[places >= 0],
         )
 
     def _uses(self, packed: _Uses) -> Uses:

@@ -18,8 +18,10 @@ SUMS = (
     "power_known_seconds",
     "memory_used_byte_seconds",  # where the total is known too
     "memory_total_byte_seconds",
-    *(f"in_use_{number}_seconds" for number in range(CLASSES)),  # in use, by class of utilisation
-    "covered_seconds",  # of the device that was seen longest: how much of the time anything is known
+    *(f"in_use_{number}_seconds" for number in range(CLASSES)),  # GPU-seconds in use, by class of utilisation
+    "covered_seconds",  # how much of the time anything is known of this type
+    *(f"gpu_{state}" for state in DEVICE_STATES),  # GPU-seconds in each: a slice is a part of a GPU
+    "gpu_not_judged",
 )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuherd.history.usage.samples import Scene
 from gpuherd.model.devices import DeviceFacts
 
-__all__ = ["MAX_SEATS", "Place", "Seats", "seats_of"]
+__all__ = ["MAX_SEATS", "Place", "Seats", "seats_of", "shares_of"]
 
 MAX_SEATS = 1024
 """Of one node. What would need more is put down to an unknown user: nobody shares a device with hundreds."""
@@ -101,7 +101,7 @@ def seats_of(scene: Scene) -> Seats:
         is_ghost=np.array(is_ghost, np.bool_).tobytes(),
         use_seat=np.array(use_seat, np.int32).tobytes(),
         source=source.tobytes(),
-        weight=_weights(scene.devices, source).tobytes(),
+        weight=shares_of(scene.devices).tobytes(),
         memory_total=np.array([_telling_memory(device) for device in scene.devices], np.float64).tobytes(),
     )
 
@@ -123,8 +123,12 @@ def _sources(devices: Sequence[DeviceFacts]) -> NDArray[np.int32]:
     )
 
 
-def _weights(devices: Sequence[DeviceFacts], source: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Give each slice's share of the memory of its GPU; where that is not known, the slices are taken as equal."""
+def shares_of(devices: Sequence[DeviceFacts]) -> NDArray[np.float64]:
+    """Tell what part of a GPU each device is.
+
+    A slice is its share of the memory of its GPU; where that is not known, the slices are taken as equal.
+    """
+    source = _sources(devices)
     weights = np.ones(len(devices))
     siblings = np.bincount(source, minlength=len(devices)) - 1  # a GPU is its own source
     for place, device in enumerate(devices):
