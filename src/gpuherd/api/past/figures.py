@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from gpuherd.history.settings import UsageSettings
 from gpuherd.history.usage.asking import UseRow, UseSums
 from gpuherd.model.history import MissingPart, UsageFigures
 
-__all__ = ["Prices", "missing_before", "no_figures"]
+__all__ = ["Prices", "missing_before", "missing_between", "no_figures"]
 
 HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
 GIB = 2**30
 BEFORE = "nothing is remembered of the time before"
+UNWATCHED = "nothing was watched"
+QUARTER_SECONDS = 900.0
 
 
 class Prices:
@@ -95,6 +98,24 @@ def missing_before(
     first = end if begins_at is None else min(begins_at, end)
     before = [MissingPart(start=start, end=first, reason=BEFORE)] if first > start else []
     return (*before, *missing)
+
+
+def missing_between(
+    edges: Sequence[float], is_known: Sequence[bool], begins_at: float | None, end: float
+) -> tuple[MissingPart, ...]:
+    """Tell the steps of which nothing is known although remembering had begun; neighbours are one part.
+
+    A step that has only just begun is not told: what is in it may still be on its way.
+    """
+    parts: list[MissingPart] = []
+    for (start, stop), known in zip(pairwise(edges), is_known, strict=True):
+        first, last = max(start, end if begins_at is None else begins_at), min(stop, end)
+        if known or last - first < QUARTER_SECONDS:
+            continue
+        if parts and parts[-1].end == first:
+            first = parts.pop().start
+        parts.append(MissingPart(start=first, end=last, reason=UNWATCHED))
+    return tuple(parts)
 
 
 def _share(part: float, whole: float) -> float | None:

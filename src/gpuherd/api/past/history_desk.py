@@ -27,9 +27,9 @@ from gpuherd.api.past.series import herd_csv, is_empty, numbers, series_csv, ser
 from gpuherd.api.past.sources import Memory
 from gpuherd.api.past.viewing import Faces
 from gpuherd.fleet.clock import Clock
-from gpuherd.history.batch import DEVICE_METRICS, HOST_METRICS, USE_MEASURES, SeriesKey
+from gpuherd.history.batch import DEVICE_METRICS, HOST_METRICS, USE_MEASURES, Floats, SeriesKey
 from gpuherd.history.store import SeriesAnswer, SeriesQuery, SeriesReader, Steps
-from gpuherd.history.usage.asking import UsageReader, UseFilter
+from gpuherd.history.usage.asking import UseFilter
 from gpuherd.model.history import SeriesView, UserSeries
 from gpuherd.model.people import Viewer
 from gpuherd.model.text import clean
@@ -45,6 +45,8 @@ PUBLIC_HOST_METRICS = ("cpu_ratio", "load_1m", "memory_used_bytes")
 """Those that the live view shows in public."""
 QUARTER_SECONDS = 900
 HOUR_SECONDS = 3600
+LEAST_WATCHED_SECONDS = 30.0
+"""Of a step; a mean over less says nothing."""
 FINE_SECONDS = 8 * 86_400
 """How long use is kept by the quarter of an hour; before that by the hour."""
 
@@ -123,11 +125,11 @@ class HistoryDesk:
         """Give what someone held over time; of a name that nobody has, nothing."""
         face = self._faces.of(viewer)
         span = self._range(question.span)
-        edges = _edges(span, question.points, self._clock.wall())
-        reader = self._memory.usage
+        now = self._clock.wall()
+        edges = _edges(span, question.points, now)
 
         def work() -> Answer:
-            series = _user_series(reader, face, question.user, span, edges)
+            series = _user_series(self._memory, face, question.user, edges, now)
             if question.format == "csv":
                 return _table(user_csv(series), "gpuherd-user.csv")
             return _json(series)
@@ -224,16 +226,29 @@ def _edges(span: Range, points: int, now: float) -> tuple[float, ...]:
     return tuple(wide.start + step * number for number in range(count + 1))
 
 
+def _known_seconds(memory: Memory, bounds: Floats, now: float, held_seconds: Floats) -> Floats:
+    """Tell what steps are the mean of: the time in which the herd was watched; NaN where it was not.
+
+    So the step that is not over is the mean of what there was of it, and what nobody saw is not taken for idle.
+    """
+    passed = np.clip(np.minimum(bounds[1:], now) - bounds[:-1], 1.0, None)
+    watched = np.minimum(memory.herd.watched(bounds.tolist()), passed)
+    # Where someone was seen, something was watched, even if the herd's own numbers of that time are lost.
+    unseen = np.where(held_seconds > 0, passed, np.nan)
+    return np.where(watched >= LEAST_WATCHED_SECONDS, watched, unseen)
+
+
 def _user_series(
-    reader: UsageReader, face: PastFace, user: str, span: Range, edges: tuple[float, ...]
+    memory: Memory, face: PastFace, user: str, edges: tuple[float, ...], now: float
 ) -> UserSeries:
+    reader = memory.usage
     users = raw_users(reader, face, Range(edges[0], edges[-1]), user=user)
     steps = reader.over_time("user", edges, where=UseFilter(users=users))
     totals = steps.totals
     bounds = np.asarray(edges)
-    # The step that is not over is the mean of what there was of it.
-    seconds = np.minimum(bounds[1:], max(span.end, bounds[0] + 1.0)) - bounds[:-1]
-    means = totals / np.maximum(seconds, 1.0)[:, None]
+    means = (
+        totals / _known_seconds(memory, bounds, now, totals[:, USE_MEASURES.index("held_seconds")])[:, None]
+    )
     if steps.begins_at is None:
         means[:] = np.nan
     else:

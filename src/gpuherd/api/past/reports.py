@@ -13,7 +13,7 @@ from gpuherd.api.history_service import UsageFilter
 from gpuherd.api.past.asked_users import raw_filter
 from gpuherd.api.past.booked import BookedDevices, Key, by_key, summed
 from gpuherd.api.past.faces import PastFace
-from gpuherd.api.past.figures import Prices, missing_before, no_figures
+from gpuherd.api.past.figures import Prices, missing_before, missing_between, no_figures
 from gpuherd.api.past.ranges import Range
 from gpuherd.api.past.sources import Memory
 from gpuherd.history.batch import USE_MEASURES, Floats
@@ -122,6 +122,7 @@ class Reports:
         # Someone who is in two groups is in both of their rows, so the rows together may be more than all.
         others_gpu = np.maximum(totals[:, _GPU] / HOUR - gpu[order].sum(axis=0), 0.0)
         others_busy = np.maximum(totals[:, _BUSY] / HOUR - busy[order].sum(axis=0), 0.0)
+        is_known = (self._memory.herd.watched(edges) > 0) | (totals[:, _GPU] > 0)
         return UsageOverTime(
             start=edges[0],
             end=min(edges[-1], span.end),
@@ -134,7 +135,10 @@ class Reports:
             busy_hours=[_rounded(busy[place]) for place in order],
             others_gpu_hours=_rounded(others_gpu),
             others_busy_hours=_rounded(others_busy),
-            missing=missing_before(steps.missing, steps.begins_at, edges[0], span.end),
+            missing=(
+                *missing_before(steps.missing, steps.begins_at, edges[0], span.end),
+                *missing_between(edges, is_known.tolist(), steps.begins_at, span.end),
+            ),
         )
 
     def sessions(self, face: PastFace, span: Range, *, only: UsageFilter, limit: int) -> UsageSessions:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -33,7 +34,10 @@ from gpuherd.model.history import (
 
 __all__ = ["Capacity", "HerdReader"]
 
+T = TypeVar("T")
+
 DEADLINE_SECONDS = 20.0
+KEPT = "SELECT * FROM {minutes} UNION ALL BY NAME SELECT * FROM {quarters}"
 _PLACE = {name: place for place, name in enumerate(SUMS)}
 _SEEN = tuple(_PLACE[f"state_{word}"] for word in ("free", "busy", "held", "booked", "unknown", "not_judged"))
 _UNUSED = tuple(_PLACE[f"state_{word}"] for word in ("free", "booked"))
@@ -182,22 +186,33 @@ class HerdReader:
             return Capacity(None, None)
         return Capacity(seen, float(sums[list(_UNUSED)].sum()) / 3600.0)
 
+    def watched(self, edges: Sequence[float]) -> Floats:
+        """Tell for how many seconds of each step anything was watched; ``edges``: at full quarters of an hour."""
+        first, quarters = _quarters(edges[0], edges[-1])
+        seconds = self._steady(lambda: self._watched_quarters(first, quarters))
+        starts = (np.asarray(edges[:-1]) - first) // QUARTER_SECONDS
+        watched: Floats = np.add.reduceat(seconds, starts.astype(np.int64))
+        return watched
+
     # -- inside
 
     def _ask(self, first: int, step: int, steps: int) -> _Table:
         """Add up what is kept in so many steps from a time on."""
+        return self._steady(lambda: self._sums(first, step, steps))
+
+    def _steady(self, look: Callable[[], T]) -> T:
+        """Look while nothing moves between memory and files."""
         for _ in range(20):
             version = self._sink.version
             if version % 2 == 0:
-                table = self._try(first, step, steps)
+                found = look()
                 if self._sink.version == version:
-                    return table
+                    return found
             time.sleep(0.01)
         raise Failed("history: the herd's numbers are being put in order; try again")
 
-    def _try(self, first: int, step: int, steps: int) -> _Table:
-        end = first + step * steps
-        waiting, names = self._sink.waiting()
+    def _parts(self, first: int, end: int, step: int) -> dict[str, Part]:
+        """Give the files to ask, which together hold everything once."""
         # Of days that are not put in order yet, the minutes tell more than the quarters do.
         pieces = self._tables.segments(MINUTE.name, first, end)
         open_days = {segment.partition for segment in pieces if segment.level == 0}
@@ -212,12 +227,35 @@ class HerdReader:
                 s for s in kept_quarters if s.partition not in from_minutes or s.partition in only_quarters
             ),
         )
+        return {"minutes": minutes, "quarters": quarters}
+
+    def _watched_quarters(self, first: int, quarters: int) -> Floats:
+        end = first + quarters * QUARTER_SECONDS
+        waiting, _ = self._sink.waiting()
+        found = self._tables.query(
+            f"SELECT (epoch_ms(time) // 1000 - {first}) // {QUARTER_SECONDS} AS step, sum(covered) AS covered FROM ("
+            "SELECT time, max(covered) AS covered FROM (SELECT time, type, sum(covered_seconds) AS covered FROM "
+            f"({KEPT}) WHERE {_between(first, end)} GROUP BY time, type) GROUP BY time) GROUP BY step",
+            self._parts(first, end, QUARTER_SECONDS),
+            deadline_seconds=DEADLINE_SECONDS,
+        )
+        seconds = np.zeros(quarters)
+        seconds[found.columns["step"].astype(np.int64)] = found.columns["covered"]
+        inside = (waiting.minute >= first) & (waiting.minute < end)
+        minutes, place = np.unique(waiting.minute[inside], return_inverse=True)
+        longest = np.zeros(len(minutes))
+        np.maximum.at(longest, place, waiting.values[inside, _PLACE["covered_seconds"]])
+        np.add.at(seconds, (minutes - first) // QUARTER_SECONDS, longest)
+        return np.minimum(seconds, QUARTER_SECONDS)
+
+    def _sums(self, first: int, step: int, steps: int) -> _Table:
+        end = first + step * steps
+        waiting, names = self._sink.waiting()
         sums = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
         found = self._tables.query(
-            f"SELECT type, (epoch_ms(time) // 1000 - {first}) // {step} AS step, {sums} FROM "
-            "(SELECT * FROM {minutes} UNION ALL BY NAME SELECT * FROM {quarters}) "
-            f"WHERE time >= make_timestamp_ms({first * 1000}) AND time < make_timestamp_ms({end * 1000}) GROUP BY ALL",
-            {"minutes": minutes, "quarters": quarters},
+            f"SELECT type, (epoch_ms(time) // 1000 - {first}) // {step} AS step, {sums} FROM ({KEPT}) "
+            f"WHERE {_between(first, end)} GROUP BY ALL",
+            self._parts(first, end, step),
             deadline_seconds=DEADLINE_SECONDS,
         )
         types = sorted({*found.columns["type"], *(names[number] for number in np.unique(waiting.type))})
@@ -236,6 +274,10 @@ class HerdReader:
             values[present],
             tuple(dict.fromkeys(part for parts in missing for part in parts)),
         )
+
+
+def _between(first: int, end: int) -> str:
+    return f"time >= make_timestamp_ms({first * 1000}) AND time < make_timestamp_ms({end * 1000})"
 
 
 def _quarters(start: float, end: float) -> tuple[int, int]:

@@ -18,11 +18,11 @@ from gpuherd.api.history_service import (
     Wanted,
 )
 from gpuherd.api.past.history_desk import MAX_NUMBERS, HistoryDesk
-from gpuherd.history.batch import DEVICE_METRICS, SeriesKey
+from gpuherd.history.batch import DEVICE_METRICS, SeriesKey, SessionKey
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.model.history import HerdSeries, SeriesView, UserSeries
 from support.past import Row
-from support.reported_past import NOW, VIEWERS, ReportedPast, random_slots, read
+from support.reported_past import NOW, VIEWERS, ReportedPast, Slot, random_slots, read
 
 BUSY, FREE = DEVICE_STATES.index("busy"), DEVICE_STATES.index("free")
 BEGIN = NOW - 3600.0
@@ -43,6 +43,18 @@ def rows() -> list[Row]:
             found.append((key, BEGIN + second, numbers, BUSY if is_busy else FREE))
             found.append((SeriesKey("n1"), BEGIN + second, {"cpu_ratio": 0.25, "uptime_seconds": 99.0}, 255))
     return found
+
+
+def watched(start: float, end: float, every: int = 10) -> list[Row]:
+    """A GPU of which a sample comes every few seconds."""
+    key = SeriesKey("n1", "GPU-n1-0", "A100 80GB")
+    return [(key, float(at), {"utilization_gpu": 0.5}, BUSY) for at in range(int(start), int(end) + 1, every)]
+
+
+def used(slot: float, gpu_seconds: float) -> list[Slot]:
+    """Ada on a GPU for some of a quarter of an hour."""
+    key = SessionKey("n1", "GPU-n1-0", "A100 80GB", "ada", None, None, NOW - 7200)
+    return [Slot(key, int(slot), (gpu_seconds, gpu_seconds, *[0.0] * 5))]
 
 
 def devices(past: ReportedPast, who: str = "public", question: DevicesQuestion = DEVICE) -> SeriesView:
@@ -153,7 +165,7 @@ def test_the_herd(past: ReportedPast) -> None:
 
 def test_a_user_is_held_gpus_over_time(past: ReportedPast) -> None:
     slots = random_slots(1)
-    past.keep(slots)
+    past.keep(slots, watched(NOW - 4 * 86_400.0, NOW, every=300))
     question = UserQuestion(span=Wanted(since="4d"), user="ada", points=2000)
     view: UserSeries = read(asyncio.run(past.history.user(VIEWERS["bob"], question)), UserSeries)
     mine = [slot for slot in slots if slot.key.user in ("ada", "ada-laptop")]
@@ -166,6 +178,38 @@ def test_a_user_is_held_gpus_over_time(past: ReportedPast) -> None:
         asyncio.run(past.history.user(VIEWERS["bob"], structs.replace(question, user="nobody"))), UserSeries
     )
     assert {value for value in nobody.held_gpus if value is not None} == {0.0}
+
+
+def held_gpus(past: ReportedPast, since: float, until: float | None = None) -> list[float | None]:
+    span = Wanted(since=str(since), until=None if until is None else str(until))
+    question = UserQuestion(span=span, user="ada", points=2000)
+    view: UserSeries = read(asyncio.run(past.history.user(VIEWERS["bob"], question)), UserSeries)
+    assert view.step_seconds == 900.0
+    return view.held_gpus
+
+
+def test_what_nobody_watched_is_not_taken_for_nothing_held(past: ReportedPast) -> None:
+    # Two quarters of an hour with use, one without; a hub that was away for two and a half; use again.
+    past.keep(
+        used(NOW - 6300, 900.0) + used(NOW - 5400, 900.0) + used(NOW - 1800, 450.0) + used(NOW - 900, 900.0),
+        watched(NOW - 6300, NOW - 3600) + watched(NOW - 1350, NOW),
+    )
+    assert held_gpus(past, NOW - 6300) == pytest.approx([1.0, 1.0, 0.0, None, None, 1.0, 1.0], abs=0.03)
+
+
+def test_the_step_that_is_not_over_is_a_mean_of_what_there_was_of_it(past: ReportedPast) -> None:
+    past.keep(
+        used(NOW - 2700, 900.0) + used(NOW - 900, 900.0) + used(NOW, 300.0), watched(NOW - 2700, NOW + 300)
+    )
+    past.clock.advance(300.0)
+    assert held_gpus(past, NOW - 1800) == pytest.approx([0.0, 1.0, 1.0], abs=0.03)
+    # One that is over is not, however little of it was asked for.
+    assert held_gpus(past, NOW - 1800, NOW - 600) == pytest.approx([0.0, 1.0], abs=0.03)
+
+
+def test_where_someone_was_seen_something_was_watched(past: ReportedPast) -> None:
+    past.keep(used(NOW - 1800, 450.0) + used(NOW - 900, 0.0))
+    assert held_gpus(past, NOW - 1800) == [0.5, None]
 
 
 def test_the_public_cannot_try_names(past: ReportedPast) -> None:

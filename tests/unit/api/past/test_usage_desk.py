@@ -222,6 +222,8 @@ def sessions_text(past: ReportedPast, who: str, only: UsageFilter) -> str:
 
 def test_the_public_reads_no_name_in_any_answer(past: ReportedPast) -> None:
     past.keep(random_slots(5))
+    # "ada" is a number, too, in hexadecimal: by chance it would be in an id.
+    past.usage._reports._id_key = bytes(32)
     for name, body in every_answer(past, "public", UsageFilter(), ("json", "csv")).items():
         text = body.decode()
         for secret in NAMES:
@@ -459,6 +461,28 @@ def test_the_time_before_anything_was_remembered_is_missing(past: ReportedPast) 
     assert before.start == report.start
     assert before.end == pytest.approx(begin, abs=3600)
     assert usage(past, "ada", only=UsageFilter(user="nobody")).missing == report.missing
+
+
+def test_steps_in_which_nothing_was_watched_are_missing(past: ReportedPast) -> None:
+    def hours() -> list[tuple[float, float]]:
+        span = Wanted(since=str(begin - 3600.0), until=str(NOW))
+        question = OverTimeQuestion(
+            span=span, by="user", only=UsageFilter(user="ada"), step="hour", top=5, zone=None
+        )
+        answer = asyncio.run(past.usage.over_time(VIEWERS["bob"], question))
+        return [(part.start, part.end) for part in read(answer, UsageOverTime).missing]
+
+    # Ada in the first hour, then an idle GPU; of the third and fourth hour nothing is known.
+    begin = int(NOW) // 3600 * 3600 - 6 * 3600
+    idle = SeriesKey("n2", "GPU-n2-0", "H100")
+    past.keep(
+        stay("ada", "n1", 0, begin, begin + 3600),
+        [
+            (idle, begin + float(at), {}, 0)
+            for at in (*range(3600, 7201, 60), *range(15_000, 15_600, 60), *range(18_060, 23_400, 60))
+        ],
+    )
+    assert hours() == [(begin - 3600, begin), (begin + 7200, begin + 14_400)]
 
 
 def test_nothing_remembered_at_all(past: ReportedPast) -> None:

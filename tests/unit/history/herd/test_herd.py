@@ -114,6 +114,25 @@ def test_what_was_not_settled_is_taken_again_once(herd: Herd) -> None:
     assert told.devices["busy"] == pytest.approx([2.0] * 20)
 
 
+def test_how_long_it_was_watched_is_told_of_any_steps(herd: Herd) -> None:
+    fast, slow = device_keys(2)[:1], (SeriesKey("n9", "GPU-9", "L40S"),)
+    hours = [MIDNIGHT + 3600 * number for number in range(5)]
+    herd.take(steady(fast, MIDNIGHT, 1800))
+    herd.seal()
+    herd.take(steady(fast, MIDNIGHT + 1810, 890) + steady(slow, MIDNIGHT, 1800))
+    herd.take(steady(fast, hours[3], 600))
+    expected = [2700.0, 0.0, 10.0, 600.0]  # the first sample after a gap stands for the usual ten seconds
+    assert herd.reader.watched(hours).tolist() == pytest.approx(expected)
+    herd.now = MIDNIGHT + 2 * 86_400
+    herd.seal()
+    assert herd.tables.segments("herd_quarter")
+    assert herd.reader.watched(hours).tolist() == pytest.approx(expected)
+    assert herd.reader.watched([hours[0], hours[0] + 900, hours[3]]).tolist() == pytest.approx(
+        [900.0, 1810.0]
+    )
+    assert herd.reader.watched([hours[0] - 7200, hours[0] - 3600]).tolist() == [0.0]
+
+
 def test_a_gap_is_a_gap_and_not_an_empty_herd(herd: Herd) -> None:
     keys = device_keys(2)
     herd.take(steady(keys, MIDNIGHT, 300) + steady(keys, MIDNIGHT + 900, 300))
