@@ -12,10 +12,12 @@ from gpuherd.history.batch import Numbering, Samples, SeriesKey
 __all__ = ["Places"]
 
 Pairs = NDArray[np.int64]
+MOST_KNOWN = 2**18
+"""With more keys than this they are asked for again: a device that changes its type has many."""
 
 
 class Places:
-    """Two numbers of each subject, asked for once. In one thread at a time."""
+    """Two numbers of each subject, asked for once, or again after so many others. In one thread at a time."""
 
     def __init__(self, find: Callable[[SeriesKey], tuple[int, int]]) -> None:
         self._find = find
@@ -44,8 +46,15 @@ class Places:
         pairs = self._table[numbers]
         return pairs[:, 0], pairs[:, 1]
 
+    def forget(self) -> None:
+        """Ask for all of them again: their numbers are not what they were."""
+        self._known.clear()
+        self._is_filled[:] = False
+
     def _pair(self, key: SeriesKey) -> tuple[int, int]:
         pair = self._known.get(key)
         if pair is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             pair = self._known[key] = self._find(key)
         return pair

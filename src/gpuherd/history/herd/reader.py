@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - SQL is put together of names of ours and whole numbers
 """Tells of the whole herd: over time, by hour of the week, by how well it worked."""
 
 from __future__ import annotations
@@ -15,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuherd.history.batch import Floats
-from gpuherd.history.herd.shapes import CLASSES, MINUTE, QUARTER, SUMS
-from gpuherd.history.herd.sink import QUARTER_SECONDS, HerdSink
-from gpuherd.history.herd.tally import MINUTE_SECONDS
+from gpuherd.history.herd.asking import Stretch
+from gpuherd.history.herd.shapes import CLASSES, SUMS
+from gpuherd.history.herd.sink import DAY_SECONDS, QUARTER_SECONDS, HerdSink
+from gpuherd.history.herd.tally import MINUTE_SECONDS, OTHER_TYPES
 from gpuherd.history.store import MAX_POINTS, Steps
-from gpuherd.history.tables.tables import Part, Tables
+from gpuherd.history.tables.tables import Tables
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.model.errors import Failed
 from gpuherd.model.history import (
@@ -34,13 +34,17 @@ from gpuherd.model.history import (
 
 __all__ = ["Capacity", "HerdReader"]
 
-T = TypeVar("T")
+Told = TypeVar("Told")
 
-DEADLINE_SECONDS = 20.0
-KEPT = "SELECT * FROM {minutes} UNION ALL BY NAME SELECT * FROM {quarters}"
+MOST_TYPES = 64
+"""An answer tells of so many types, those with most device-hours: nodes may call theirs whatever they like."""
+AT_ONCE_SECONDS = 366 * DAY_SECONDS
+"""Of years of quarters of an hour, so much is in memory at once."""
 _PLACE = {name: place for place, name in enumerate(SUMS)}
 _SEEN = tuple(_PLACE[f"state_{word}"] for word in ("free", "busy", "held", "booked", "unknown", "not_judged"))
 _UNUSED = tuple(_PLACE[f"state_{word}"] for word in ("free", "booked"))
+_STATES = tuple(f"state_{state}" for state in DEVICE_STATES)
+_CLASSES = tuple(f"in_use_{number}_seconds" for number in range(CLASSES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +55,6 @@ class Capacity:
     """Seen, and without fault."""
     free_hours: float | None
     """Of these, used by nobody."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    types: tuple[str, ...]
-    values: Floats
-    """Types × steps × SUMS."""
-    missing: tuple[MissingPart, ...]
-
-    def of(self, type_name: str | None) -> Floats:
-        """Give the sums of one type, or of all."""
-        chosen = [number for number, name in enumerate(self.types) if type_name is None or name == type_name]
-        sums: Floats = self.values[chosen].sum(axis=0)
-        return sums
-
-    @property
-    def covered(self) -> Floats:
-        """Seconds of each step of which something is known, of whatever type."""
-        covered: Floats = np.max(self.values[:, :, _PLACE["covered_seconds"]], axis=0, initial=0.0)
-        return covered
 
 
 class HerdReader:
@@ -99,9 +83,13 @@ class HerdReader:
         first = math.floor(start / step) * step
         steps = max(1, math.ceil(end / step) - first // step)
         resolution: Resolution = "quarter_hour" if step >= QUARTER_SECONDS else "minute"
-        table = self._ask(first, step, steps)
-        sums = table.of(type)
-        covered = np.minimum(table.covered, step)
+
+        def ask(stretch: Stretch) -> tuple[Floats, Floats, dict[str, Floats], tuple[MissingPart, ...]]:
+            named = stretch.by_type(("covered_seconds",), MOST_TYPES)
+            return stretch.sums(type=type), stretch.covered(), named, stretch.missing
+
+        sums, seen, types, missing = self._ask(first, step, steps, ask)
+        covered = np.minimum(seen, step)
         is_known = covered > 0
         with np.errstate(invalid="ignore", divide="ignore"):
             devices: dict[str, Numbers] = {
@@ -121,24 +109,28 @@ class HerdReader:
             step_seconds=float(step),
             resolution=resolution,
             times=[float(first + step * number) for number in range(steps)],
-            types=tuple(sorted(table.types)),
+            types=tuple(sorted(types)),
             devices=devices,
             utilization_gpu=_numbers(work, is_known),
             memory_ratio=_numbers(memory, is_known),
             power_watts=_numbers(power, is_known),
-            missing=table.missing,
+            missing=missing,
         )
 
     def hours(self, start: float, end: float, *, zone: ZoneInfo, type: str | None = None) -> HourMap:  # noqa: A002
         """Tell when the herd is busy, by the hour of the week as clocks in a zone show it."""
         first, steps = _quarters(start, end)
-        table = self._ask(first, QUARTER_SECONDS, steps)
-        sums = table.of(type)[:, : len(DEVICE_STATES)]
-        cells = np.zeros((7, 24, len(DEVICE_STATES)))
-        for number in np.flatnonzero(sums.sum(axis=1)):
-            # Quarters of an hour, because not all zones are whole hours away; twice an hour when clocks are set back.
-            moment = datetime.fromtimestamp(first + int(number) * QUARTER_SECONDS, zone)
-            cells[moment.weekday(), moment.hour] += sums[number]
+
+        def ask(stretch: Stretch) -> tuple[Floats, tuple[MissingPart, ...]]:
+            cells = np.zeros((7 * 24, len(DEVICE_STATES)))
+            for begin in range(stretch.first, stretch.end, AT_ONCE_SECONDS):
+                between = begin, min(stretch.end, begin + AT_ONCE_SECONDS)
+                sums = stretch.sums(_STATES, type=type, between=between)
+                quarters = np.flatnonzero(sums.any(axis=1))
+                np.add.at(cells, hours_of_week(begin + quarters * QUARTER_SECONDS, zone), sums[quarters])
+            return cells.reshape(7, 24, -1), stretch.missing
+
+        cells, missing = self._ask(first, QUARTER_SECONDS, steps, ask)
         total = cells.sum(axis=2)
 
         def share(state: str) -> list[Numbers]:
@@ -154,33 +146,37 @@ class HerdReader:
             held=share("held"),
             free=share("free"),
             hours=(total / 3600.0).tolist(),
-            missing=table.missing,
+            missing=missing,
         )
 
     def distribution(self, start: float, end: float, *, type: str | None = None) -> Distribution:  # noqa: A002
         """Tell how well the devices that were in use worked."""
         first, steps = _quarters(start, end)
-        table = self._ask(first, steps * QUARTER_SECONDS, 1)
-        begin = _PLACE["in_use_0_seconds"]
-        hours = table.values[:, 0, begin : begin + CLASSES] / 3600.0
-        by_type = {
-            name: [float(each) for each in row]
-            for name, row in zip(table.types, hours, strict=True)
-            if type is None or name == type
-        }
+
+        def ask(stretch: Stretch) -> tuple[Floats, dict[str, Floats], tuple[MissingPart, ...]]:
+            total = stretch.sums(_CLASSES, type=type)[0]
+            if type is None:
+                return total, stretch.by_type(_CLASSES, MOST_TYPES), stretch.missing
+            is_known = bool(stretch.sums(_STATES, type=type).any())
+            return total, {type: total} if is_known else {}, stretch.missing
+
+        total, by_type, missing = self._ask(first, steps * QUARTER_SECONDS, 1, ask)
+        rest = total - sum(by_type.values(), np.zeros(CLASSES))
+        if len(by_type) == MOST_TYPES and float(rest.max()) > 1.0:  # more than what rounding leaves
+            by_type[OTHER_TYPES] = by_type.get(OTHER_TYPES, np.zeros(CLASSES)) + np.maximum(rest, 0.0)
         return Distribution(
             start=float(first),
             end=float(first + steps * QUARTER_SECONDS),
             edges=list(DISTRIBUTION_EDGES),
-            hours=[sum(column) for column in zip(*by_type.values(), strict=True)] or [0.0] * CLASSES,
-            by_type=dict(sorted(by_type.items())),
-            missing=table.missing,
+            hours=(total / 3600.0).tolist(),
+            by_type={name: (by_type[name] / 3600.0).tolist() for name in sorted(by_type)},
+            missing=missing,
         )
 
     def capacity(self, start: float, end: float, *, type: str | None = None) -> Capacity:  # noqa: A002
         """Tell what could have been used."""
         first, steps = _quarters(start, end)
-        sums = self._ask(first, steps * QUARTER_SECONDS, 1).of(type)[0]
+        sums = self._ask(first, steps * QUARTER_SECONDS, 1, lambda stretch: stretch.sums(type=type)[0])
         seen = float(sums[list(_SEEN)].sum()) / 3600.0
         if not seen:
             return Capacity(None, None)
@@ -189,95 +185,46 @@ class HerdReader:
     def watched(self, edges: Sequence[float]) -> Floats:
         """Tell for how many seconds of each step anything was watched; ``edges``: at full quarters of an hour."""
         first, quarters = _quarters(edges[0], edges[-1])
-        seconds = self._steady(lambda: self._watched_quarters(first, quarters))
+        covered = self._ask(first, QUARTER_SECONDS, quarters, lambda stretch: stretch.covered())
+        seconds = np.minimum(covered, QUARTER_SECONDS)
         starts = (np.asarray(edges[:-1]) - first) // QUARTER_SECONDS
         watched: Floats = np.add.reduceat(seconds, starts.astype(np.int64))
         return watched
 
     # -- inside
 
-    def _ask(self, first: int, step: int, steps: int) -> _Table:
-        """Add up what is kept in so many steps from a time on."""
-        return self._steady(lambda: self._sums(first, step, steps))
-
-    def _steady(self, look: Callable[[], T]) -> T:
-        """Look while nothing moves between memory and files."""
+    def _ask(self, first: int, step: int, steps: int, ask: Callable[[Stretch], Told]) -> Told:
+        """Ask about so many steps from a time on, again if sums moved from one place to another meanwhile."""
         for _ in range(20):
             version = self._sink.version
             if version % 2 == 0:
-                found = look()
+                told = ask(Stretch(self._tables, self._sink, first, first + step * steps, step))
                 if self._sink.version == version:
-                    return found
+                    return told
             time.sleep(0.01)
         raise Failed("history: the herd's numbers are being put in order; try again")
 
-    def _parts(self, first: int, end: int, step: int) -> dict[str, Part]:
-        """Give the files to ask, which together hold everything once."""
-        # Of days that are not put in order yet, the minutes tell more than the quarters do.
-        pieces = self._tables.segments(MINUTE.name, first, end)
-        open_days = {segment.partition for segment in pieces if segment.level == 0}
-        folded = {segment.partition for segment in pieces if segment.level}
-        from_minutes = {d for d in open_days | folded if step % QUARTER_SECONDS or d in open_days}
-        kept_quarters = self._tables.segments(QUARTER.name, first, end)
-        only_quarters = {s.partition for s in kept_quarters} - folded
-        minutes = Part(MINUTE.name, segments=tuple(s for s in pieces if s.partition in from_minutes))
-        quarters = Part(
-            QUARTER.name,
-            segments=tuple(
-                s for s in kept_quarters if s.partition not in from_minutes or s.partition in only_quarters
-            ),
-        )
-        return {"minutes": minutes, "quarters": quarters}
 
-    def _watched_quarters(self, first: int, quarters: int) -> Floats:
-        end = first + quarters * QUARTER_SECONDS
-        waiting, _ = self._sink.waiting()
-        found = self._tables.query(
-            f"SELECT (epoch_ms(time) // 1000 - {first}) // {QUARTER_SECONDS} AS step, sum(covered) AS covered FROM ("
-            "SELECT time, max(covered) AS covered FROM (SELECT time, type, sum(covered_seconds) AS covered FROM "
-            f"({KEPT}) WHERE {_between(first, end)} GROUP BY time, type) GROUP BY time) GROUP BY step",
-            self._parts(first, end, QUARTER_SECONDS),
-            deadline_seconds=DEADLINE_SECONDS,
-        )
-        seconds = np.zeros(quarters)
-        seconds[found.columns["step"].astype(np.int64)] = found.columns["covered"]
-        inside = (waiting.minute >= first) & (waiting.minute < end)
-        minutes, place = np.unique(waiting.minute[inside], return_inverse=True)
-        longest = np.zeros(len(minutes))
-        np.maximum.at(longest, place, waiting.values[inside, _PLACE["covered_seconds"]])
-        np.add.at(seconds, (minutes - first) // QUARTER_SECONDS, longest)
-        return np.minimum(seconds, QUARTER_SECONDS)
+def hours_of_week(times: NDArray[np.int64], zone: ZoneInfo) -> NDArray[np.int64]:
+    """Give the hour of the week, from Monday midnight on, that clocks in a zone show at times in epoch seconds.
 
-    def _sums(self, first: int, step: int, steps: int) -> _Table:
-        end = first + step * steps
-        waiting, names = self._sink.waiting()
-        sums = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
-        found = self._tables.query(
-            f"SELECT type, (epoch_ms(time) // 1000 - {first}) // {step} AS step, {sums} FROM ({KEPT}) "
-            f"WHERE {_between(first, end)} GROUP BY ALL",
-            self._parts(first, end, step),
-            deadline_seconds=DEADLINE_SECONDS,
-        )
-        types = sorted({*found.columns["type"], *(names[number] for number in np.unique(waiting.type))})
-        values = np.zeros((len(types), steps, len(SUMS)))
-        places = {name: number for number, name in enumerate(types)}
-        rows = np.array([places[name] for name in found.columns["type"]], np.int64)
-        columns = np.stack([found.columns[name].astype(np.float64) for name in SUMS], axis=1)
-        np.add.at(values, (rows, found.columns["step"].astype(np.int64)), columns)
-        inside = (waiting.minute >= first) & (waiting.minute < end)
-        rows = np.array([places[names[number]] for number in waiting.type[inside]], np.int64)
-        np.add.at(values, (rows, (waiting.minute[inside] - first) // step), waiting.values[inside])
-        missing = [self._tables.missing(shape.name, first, end) for shape in (MINUTE, QUARTER)]
-        present = np.flatnonzero(np.abs(values).sum(axis=(1, 2)))
-        return _Table(
-            tuple(types[number] for number in present),
-            values[present],
-            tuple(dict.fromkeys(part for parts in missing for part in parts)),
-        )
+    Times are quarters of an hour, because not all zones are whole hours away; an hour comes twice when clocks are set
+    back. Clocks are looked up once a day, and one by one on days on which they are changed.
+    """
+    days, place = np.unique(times // DAY_SECONDS, return_inverse=True)
+    begins = np.array([_offset(int(day) * DAY_SECONDS, zone) for day in days], np.int64)
+    ends = np.array([_offset((int(day) + 1) * DAY_SECONDS, zone) for day in days], np.int64)
+    offsets = begins[place]
+    for changed in np.flatnonzero((begins != ends)[place]):
+        offsets[changed] = _offset(int(times[changed]), zone)
+    # The epoch began on a Thursday.
+    hours: NDArray[np.int64] = ((times + offsets) // 3600 + 3 * 24) % (7 * 24)
+    return hours
 
 
-def _between(first: int, end: int) -> str:
-    return f"time >= make_timestamp_ms({first * 1000}) AND time < make_timestamp_ms({end * 1000})"
+def _offset(moment: int, zone: ZoneInfo) -> int:
+    offset = datetime.fromtimestamp(moment, zone).utcoffset()
+    return 0 if offset is None else int(offset.total_seconds())
 
 
 def _quarters(start: float, end: float) -> tuple[int, int]:

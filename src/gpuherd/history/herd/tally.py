@@ -13,11 +13,16 @@ from gpuherd.history.places import Places
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.model.history import DISTRIBUTION_EDGES
 
-__all__ = ["MINUTE_SECONDS", "Sums", "Tally", "added", "measures_of"]
+__all__ = ["MINUTE_SECONDS", "OTHER_TYPES", "Sums", "Tally", "added", "measures_of"]
 
 MINUTE_SECONDS = 60
 LONGEST_SECONDS = 900.0
 """However seldom a device is sampled, a sample does not stand for longer than this."""
+MOST_TYPES = 256
+"""Types beyond so many count together: nodes may call theirs whatever they like."""
+OTHER_TYPES = "other"
+MOST_DEVICES = 2**18
+"""With more than this, those that were not heard of for longest are forgotten."""
 _PATIENCE = 3.0
 """A sample stands for the time since the one before; if that is so many times the usual, only for the usual."""
 _UTILIZATION = DEVICE_METRICS.index("utilization_gpu")
@@ -44,9 +49,13 @@ class Sums:
 
 
 class Tally:
-    """Knows when each device was seen last, so that a sample can stand for the time since then."""
+    """Knows when each device was seen last, so that a sample can stand for the time since then.
 
-    def __init__(self) -> None:
+    A device that is forgotten begins anew: its next sample stands for no time.
+    """
+
+    def __init__(self, most_devices: int = MOST_DEVICES) -> None:
+        self._most_devices = most_devices
         self.types: list[str] = []
         self._type_numbers: dict[str, int] = {}
         self._devices: dict[tuple[str, str], int] = {}
@@ -57,9 +66,19 @@ class Tally:
         """Time of the latest of those that came after a later one."""
         self._usual = np.empty(0)
         """How far a device's samples usually are apart; NaN is unknown."""
+        self._heard = np.empty(0, np.int64)
+        """In which addition a device was heard of last."""
+        self._additions = 0
+
+    @property
+    def devices(self) -> int:
+        """How many it remembers."""
+        return len(self._devices)
 
     def add(self, samples: Samples) -> Sums:
         """Sum up samples of devices. A GPU without a type is partitioned: its slices count instead."""
+        if len(self._devices) > self._most_devices:
+            self._forget()
         numbers, types = self._places.of(samples)
         device = numbers[samples.subject] if len(numbers) else np.empty(0, np.int64)
         chosen = np.flatnonzero(device >= 0)
@@ -67,6 +86,8 @@ class Tally:
         device, time = device[order], samples.time[order]
         if not len(device):
             return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
+        self._additions += 1
+        self._heard[device] = self._additions
         seconds = self._seconds(device, time)
         subject = samples.subject[order]
         measures = measures_of(samples.values[order], samples.state[order], samples.memory_total[subject])
@@ -83,9 +104,22 @@ class Tally:
             self._last, self._late, self._usual = (
                 np.concatenate((each, more)) for each in (self._last, self._late, self._usual)
             )
+            self._heard = np.concatenate((self._heard, np.zeros(len(more), np.int64)))
         return number
 
+    def _forget(self) -> None:
+        """Forget the quarter of the devices that were not heard of for longest, and number the others anew."""
+        order = np.argsort(self._heard[: len(self._devices)], kind="stable")
+        kept = np.sort(order[len(order) - self._most_devices // 4 * 3 :])
+        identities = list(self._devices)  # in order of their numbers
+        self._devices = {identities[number]: place for place, number in enumerate(kept)}
+        self._last, self._late, self._usual = (each[kept] for each in (self._last, self._late, self._usual))
+        self._heard = self._heard[kept]
+        self._places.forget()
+
     def _type(self, name: str) -> int:
+        if len(self.types) >= MOST_TYPES and name not in self._type_numbers:
+            name = OTHER_TYPES
         number = self._type_numbers.setdefault(name, len(self.types))
         if number == len(self.types):
             self.types.append(name)
