@@ -54,7 +54,10 @@ class HistoryHealth(Struct, frozen=True, kw_only=True):
         int, Meta(description="Samples that there was no room for, of nodes that cannot send them again.")
     ] = 0
     too_old_samples: Annotated[
-        int, Meta(description="Samples that came after all that is kept of their time is gone.")
+        int,
+        Meta(
+            description="Samples that came too late to be kept: after 8 days, or `raw_days` if that is more."
+        ),
     ] = 0
     uncounted_samples: Annotated[
         int, Meta(description="Samples whose use could not be counted; the hub's log says why.")

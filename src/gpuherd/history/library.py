@@ -25,6 +25,10 @@ from gpuherd.model.errors import Misconfigured
 __all__ = ["Library", "OpenSamples", "SampleStore"]
 
 
+LATEST_DAYS = 8.0
+"""What an agent kept for longer is not taken any more, unless single samples are kept for longer."""
+
+
 class SampleStore(NamedTuple):
     """Where samples go, and who can be asked about them."""
 
@@ -48,12 +52,13 @@ class Library:
         *,
         open_samples: OpenSamples,
         pseudonym: Callable[[str], str],
+        stay_id: Callable[[str], str] | None = None,
         wall: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
         busy_utilization: float = 0.05,
         busy_memory: float = 0.02,
     ) -> None:
-        """``pseudonym``: what a user is called for good when names are no longer kept."""
+        """``pseudonym``: what a user is called for good when names are no longer kept; ``stay_id``: a stay then."""
         self._folder = folder
         self._settings = settings
         try:
@@ -71,7 +76,11 @@ class Library:
             trusted=TrustedTime(folder / "trusted-time.json", is_new=is_new, monotonic=monotonic),
         )
         self.book = UsageBook(
-            self.tables, settings, pseudonym=pseudonym, session_gap_seconds=usage.session_gap_seconds
+            self.tables,
+            settings,
+            pseudonym=pseudonym,
+            stay_id=stay_id,
+            session_gap_seconds=usage.session_gap_seconds,
         )
         herd = HerdSink(self.tables, settings)
         self.herd = HerdReader(self.tables, herd, clock=wall)
@@ -92,9 +101,9 @@ class Library:
         )
 
     @property
-    def longest_seconds(self) -> float:
-        """How old a sample may be to be of use to anyone."""
-        return 86_400.0 * max(self._settings.quarter_hour_days, self._settings.usage_days)
+    def latest_seconds(self) -> float:
+        """How late a sample may come to be kept: each day to which something is added is written anew."""
+        return 86_400.0 * max(LATEST_DAYS, self._settings.raw_days)
 
     def close(self) -> None:
         """Let go of everything; what was not yet in its place is in the journal."""

@@ -2272,7 +2272,7 @@ export interface components {
             sent_again_samples?: number;
             sinks: components["schemas"]["SinkHealth"][];
             /**
-             * @description Samples that came after all that is kept of their time is gone.
+             * @description Samples that came too late to be kept: after 8 days, or `raw_days` if that is more.
              * @default 0
              */
             too_old_samples?: number;

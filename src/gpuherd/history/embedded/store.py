@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpuherd.history.batch import Batch
 from gpuherd.history.embedded.kinds import DEVICES, HOSTS, KINDS
 from gpuherd.history.embedded.memory import PACK_ROWS, Block, Memory
@@ -36,6 +39,8 @@ LATE_MS = 600_000
 """Samples of hours that are over wait so long for others of their kind."""
 MOST_TIMES = 4
 """If files cannot be written, memory grows to so many times what is set; what comes then is left in the journal."""
+DAYS_AT_ONCE = 8
+"""Each day is a file: what came late for more of them is brought into files a few days at a time."""
 _LOOK_EVERY = 16
 BUDGET_SECONDS = 20.0
 """How long one round of tending rolls up and merges; what is left is done in the next."""
@@ -76,6 +81,8 @@ class EmbeddedStore:
         """Of those who change it: the writer adds, whoever tends takes away."""
         self._untold_takes = 0
         self._is_full = False
+        self._has_more_days = False
+        """Some of what was to be sealed is left for the next round."""
 
     @property
     def name(self) -> str:
@@ -120,7 +127,9 @@ class EmbeddedStore:
             memory.sort(PACK_ROWS)
         if self.size_in_memory > self._settings.memory_bytes:
             self._seal(moment, moment + AHEAD_MS, open_file)
-        elif until > self._sealed_until or not 0 <= moment - self._sealed_at <= LATE_MS:
+        elif (
+            self._has_more_days or until > self._sealed_until or not 0 <= moment - self._sealed_at <= LATE_MS
+        ):
             self._seal(moment, until, open_file)
         for name, shelf in self.shelves.items():
             self._roll(shelf, self.memories[name], moment, until, begun)
@@ -155,13 +164,15 @@ class EmbeddedStore:
     def _seal(self, moment: int, until: int, open_file: int) -> None:
         """Bring samples before a time into files, and with them say how far the journal is settled."""
         last_file, skipped = self._last_file, self._skipped
+        has_more_days = False
         rest: dict[str, list[Block]] = {}
         due: dict[str, Rows] = {}
         made: dict[str, list[Segment]] = {}
         try:
             for name, memory in self.memories.items():
                 blocks = memory.begin_sealing()
-                chosen = [(b.rows.time < until) | (b.rows.time > moment + AHEAD_MS) for b in blocks]
+                chosen, is_left = _chosen(blocks, until, moment + AHEAD_MS)
+                has_more_days |= is_left
                 rest[name] = [Block(b.file, b.rows.where(~c)) for b, c in zip(blocks, chosen, strict=True)]
                 due[name] = joined([b.rows.where(c) for b, c in zip(blocks, chosen, strict=True)])
                 made[name] = self.shelves[name].seal(due[name], memory, last_file)
@@ -179,6 +190,7 @@ class EmbeddedStore:
             memory.end_sealing(rest[name])
         # Not the greatest ever: a clock that was ahead for a while must not keep hours from being sealed after it.
         self._sealed_until, self._sealed_at = until, moment
+        self._has_more_days = has_more_days
 
     def _roll(self, shelf: Shelf, memory: Memory, moment: int, until: int, begun: float) -> None:
         trusted = self._trusted(moment)
@@ -264,3 +276,16 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Nothing is held open here; the tables are closed by who opened them."""
+
+
+def _chosen(blocks: list[Block], until: int, ahead: int) -> tuple[list[NDArray[np.bool_]], bool]:
+    """Choose the rows before or after a time, of the newest few days; and tell whether there are more days."""
+    chosen = [(block.rows.time < until) | (block.rows.time > ahead) for block in blocks]
+    days = [np.unique(block.rows.time[rows] // DAY_MS) for block, rows in zip(blocks, chosen, strict=True)]
+    all_days = np.unique(np.concatenate(days)) if days else np.empty(0, np.int64)
+    if len(all_days) <= DAYS_AT_ONCE:
+        return chosen, False
+    now = all_days[-DAYS_AT_ONCE:]
+    return [
+        rows & np.isin(block.rows.time // DAY_MS, now) for block, rows in zip(blocks, chosen, strict=True)
+    ], True
