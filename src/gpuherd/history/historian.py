@@ -145,7 +145,7 @@ class Historian:
         self._measure(self._journal)
 
     def _replay(self, files: JournalFiles, newest: int) -> None:
-        ids: set[int] = set()
+        ids: dict[str, set[int]] = {sink.name: set() for sink in self._sinks}
         for number in files.paths():
             takers = [
                 sink for sink in self._sinks if number >= sink.settled and getattr(sink, "wants_replay", True)
@@ -171,11 +171,11 @@ class Historian:
                     reading.lost_names,
                 )
             for batch_id, batch in reading.batches:
-                if batch_id in ids:
-                    continue
-                ids.add(batch_id)
                 self.marks.raise_to(batch.marks)
-                self._hand(batch, number, takers)
+                # By sink: who did not get the first copy of a batch that was written twice gets the second.
+                self._hand(batch, number, [sink for sink in takers if batch_id not in ids[sink.name]])
+                for sink in takers:
+                    ids[sink.name].add(batch_id)
 
     def _opening(self) -> Batch | None:
         """Give what every file begins with: it may be the only one left at the next start."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from pathlib import Path
 
@@ -262,3 +264,28 @@ def test_marks_know_the_highest_number_of_the_latest_runs(tmp_path: Path) -> Non
     assert marks.cap("a", {"boot-9": 25, "boot-8": 2, "new": 4}) == {"boot-9": 20, "boot-8": 2, "new": -1}
     historian.forget("a")
     assert marks.node_ids == ()
+
+
+def test_a_batch_that_is_there_twice_is_given_to_each_sink_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    historian = open_historian(tmp_path, Shelf("first"), Shelf("second"))
+    historian.append(make_batch(0))
+    twice = make_batch(1)
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:  # written, but nobody knows; and it cannot be taken back
+        broken.setattr(os, "fdatasync", refuse)
+        broken.setattr(os, "ftruncate", refuse)
+        with pytest.raises(Failed, match="Input/output"):
+            historian.append(twice)
+    historian.append(twice)
+    historian.close()
+    # The first has settled the file of the first copy without having got it: it was handed out with the second.
+    first, second = Shelf("first", settled=2), Shelf("second", settled=1)
+    historian = open_historian(tmp_path, first, second)
+    assert [notes for notes, _ in first.taken] == [b"notes 1"]
+    assert [notes for notes, _ in second.taken] == [b"notes 0", b"notes 1"]
+    historian.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,13 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuherd.history.batch import NOT_JUDGED, SeriesKey
-from gpuherd.history.embedded.kinds import SHAPES
+from gpuherd.history.embedded.asking import add_rollups
+from gpuherd.history.embedded.grid import Grid
+from gpuherd.history.embedded.kinds import DEVICES, SHAPES
 from gpuherd.history.embedded.store import EmbeddedStore
 from gpuherd.history.journal import Reading
 from gpuherd.history.settings import HistorySettings
 from gpuherd.history.store import SeriesAnswer, SeriesQuery
 from gpuherd.history.tables.disk import DiskFull
-from gpuherd.history.tables.tables import Tables
+from gpuherd.history.tables.tables import Answer, Part, Tables
 from support.past import Kept, Row, batch_of, device_keys
 
 MIDNIGHT = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
@@ -419,3 +423,62 @@ def test_a_bound_on_bytes_forgets_old_days_first(tmp_path: Path) -> None:
     assert past.tables.segments("devices_raw", MIDNIGHT + 3 * DAY)
     past.check(key, MIDNIGHT + 3 * DAY, MIDNIGHT + 3 * DAY + HOUR)
     past.tables.close()
+
+
+def test_a_clock_that_was_ahead_does_not_keep_hours_from_being_sealed(past: Past) -> None:
+    (key,) = device_keys(1)
+    past.tend(MIDNIGHT + 30 * DAY)
+    live(past, (key,), MIDNIGHT, 3 * HOUR, 60.0)
+    assert past.store.settled == past.file
+    assert past.store.size_in_memory == 0
+    past.check(key, MIDNIGHT, MIDNIGHT + 3 * HOUR)
+
+
+def test_a_file_skipped_while_another_is_caught_up_with_is_not_forgotten(past: Past) -> None:
+    store = past.store
+    store._journal = past
+    store._is_full = True
+    taking = threading.Thread(target=store.take, args=(batch_of([]), 9))
+
+    class Skipped(set[int]):
+        def __sub__(self, other: AbstractSet[object]) -> set[int]:
+            rest = set(self) - other
+            store._is_full = True
+            taking.start()
+            taking.join(0.2)
+            return rest
+
+    store._skipped = Skipped({1})
+    store._catch_up(2)
+    taking.join()
+    assert store._skipped == {9}
+
+
+def test_rollups_made_again_while_they_are_asked_for_count_once(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = device_keys(1)
+    live(past, keys, MIDNIGHT, HOUR, 60.0)
+    tables = past.tables
+
+    def samples() -> int:
+        grid = Grid(1, int(MIDNIGHT * 1000), HOUR * 1000, 1, ("utilization_gpu",), len(DEVICES.states))
+        add_rollups(grid, tables, DEVICES, DEVICES.minute, keys, grid.start, grid.start + HOUR * 1000)
+        return int(grid.samples.sum())
+
+    expected = samples()
+    asked = tables.query
+    again = iter(["once"])
+
+    def ask(*args: object, **named: object) -> Answer:
+        if next(again, None):  # between the look at the files and the question
+            (old,) = tables.segments("devices_minute")
+            part = Part("devices_minute", segments=(old,))
+            made = tables.write_query(
+                "devices_minute", "SELECT * FROM {part}", {"part": part}, partition=old.partition
+            )
+            tables.commit(add=[made])
+        return asked(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tables, "query", ask)
+    assert samples() == expected

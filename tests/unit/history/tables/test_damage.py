@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpuherd.history.tables.compaction import merge
 from gpuherd.history.tables.engine import Unreadable
 from gpuherd.history.tables.segments import Segment
 from gpuherd.history.tables.tables import Part, Tables
-from support.rows import kept, open_rows, put
+from support.rows import ROWS, kept, open_rows, put
 from support.soak import SOAK
 
 
@@ -141,4 +143,22 @@ def test_files_are_listed_anew_when_all_lists_are_lost(tmp_path: Path) -> None:
     tables.close()
     tables = open_rows(tmp_path)
     assert len(kept(tables)) == 3002
+    tables.close()
+
+
+def test_files_say_of_themselves_what_they_are(tmp_path: Path) -> None:
+    derived = dataclasses.replace(ROWS, name="derived", is_derived=True)
+    tables = open_rows(tmp_path, ROWS, derived)
+    put(tables, [(5.0, "a", 1.0)], level=7)
+    tables.commit(settled={"it's": 4, "usage": 2})
+    column = {"time": np.array([6.0])}
+    tables.commit(add=[tables.write("rows", column, partition=60, settled={"usage": 3})])
+    tables.commit(add=[tables.write("derived", column, partition=60)])
+    tables.close()
+    for name in ("manifest.json", "manifest-copy.json"):
+        (tmp_path / name).unlink()
+    tables = open_rows(tmp_path, ROWS, derived)
+    assert [segment.level for segment in tables.segments("rows")] == [7, 0]
+    assert not tables.segments("derived")
+    assert {name: tables.catalogue.settled(name) for name in ("it's", "usage")} == {"it's": 4, "usage": 3}
     tables.close()
