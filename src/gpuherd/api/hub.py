@@ -52,7 +52,7 @@ from gpuherd.bookings.settings import BookingSettings
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.names import Names
-from gpuherd.fleet.pseudonyms import Pseudonyms
+from gpuherd.fleet.pseudonyms import LastingPseudonyms, Pseudonyms
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.settings import AvailabilitySettings, PrivacySettings
 from gpuherd.fleet.views import DeviceView, FleetNotice, FleetView, NodeView, UserView
@@ -207,7 +207,7 @@ class Hub:
             keeping = None
             if remembering is not None:
                 secret = await asyncio.to_thread(records.people.secret, USAGE_PSEUDONYM_SECRET)
-                keeping = await remembering.open(Pseudonyms(secret).of)
+                keeping = await remembering.open(LastingPseudonyms(secret))
                 self._history, self._usage = remembering.desks(
                     self._front, self._desk, self._reads, self._booking_settings.zone
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from gpuherd.api.supervision import Supervisor
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.intake import Intake
+from gpuherd.fleet.pseudonyms import LastingPseudonyms
 from gpuherd.history.historian import HistoryHealth, is_remote
 from gpuherd.history.library import Library, OpenSamples
 from gpuherd.history.settings import HistorySettings, UsageSettings
@@ -76,9 +77,9 @@ class Remembering:
         self._library: Library | None = None
         self._keeping: HistoryKeeping | None = None
 
-    async def open(self, pseudonym: Callable[[str], str]) -> HistoryKeeping:
+    async def open(self, pseudonyms: LastingPseudonyms) -> HistoryKeeping:
         """Read what is not in its place yet, and gather what comes from now on; ``Misconfigured`` if it cannot."""
-        library = await asyncio.to_thread(self._make, pseudonym)
+        library = await asyncio.to_thread(self._make, pseudonyms)
         self._library = library
         accountant = await asyncio.to_thread(library.open)
         intake = self._fleet.intake = Intake(
@@ -95,14 +96,15 @@ class Remembering:
         )
         return self._keeping
 
-    def _make(self, pseudonym: Callable[[str], str]) -> Library:
+    def _make(self, pseudonyms: LastingPseudonyms) -> Library:
         settings = self._fleet.settings
         return Library(
             self._folder,
             self._outfit.history,
             self._outfit.usage,
             open_samples=self._outfit.open_samples,
-            pseudonym=pseudonym,
+            pseudonym=pseudonyms.of,
+            stay_id=pseudonyms.stay_id,
             wall=self._clock.wall,
             busy_utilization=settings.busy_utilization,
             busy_memory=settings.busy_memory,
@@ -139,7 +141,7 @@ class Remembering:
         memory = Memory(
             samples=library.samples.reader,
             herd=library.herd,
-            usage=UsageReader(library.book),
+            usage=UsageReader(library.book, herd=library.herd, clock=clock.wall),
             is_outside=is_remote(library.samples.sink),
         )
         faces = Faces(self._fleet, front.authority, bookings.herd)

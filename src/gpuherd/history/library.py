@@ -52,12 +52,13 @@ class Library:
         *,
         open_samples: OpenSamples,
         pseudonym: Callable[[str], str],
+        stay_id: Callable[[str], str] | None = None,
         wall: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
         busy_utilization: float = 0.05,
         busy_memory: float = 0.02,
     ) -> None:
-        """``pseudonym``: what a user is called for good when names are no longer kept."""
+        """``pseudonym``: what a user is called for good when names are no longer kept; ``stay_id``: a stay then."""
         self._folder = folder
         self._settings = settings
         try:
@@ -75,7 +76,11 @@ class Library:
             trusted=TrustedTime(folder / "trusted-time.json", is_new=is_new, monotonic=monotonic),
         )
         self.book = UsageBook(
-            self.tables, settings, pseudonym=pseudonym, session_gap_seconds=usage.session_gap_seconds
+            self.tables,
+            settings,
+            pseudonym=pseudonym,
+            stay_id=stay_id,
+            session_gap_seconds=usage.session_gap_seconds,
         )
         herd = HerdSink(self.tables, settings)
         self.herd = HerdReader(self.tables, herd, clock=wall)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpuherd.fleet import pseudonyms as module
 from gpuherd.fleet.hygiene import clean_table
 from gpuherd.fleet.pseudonym_words import ANIMALS, QUALITIES
-from gpuherd.fleet.pseudonyms import MARK, Pseudonyms, without_mark
+from gpuherd.fleet.pseudonyms import MARK, LastingPseudonyms, Pseudonyms, without_mark
 from gpuherd.model.processes import Process, ProcessTable
 
 SECRET = b"0123456789abcdef"
@@ -39,6 +39,20 @@ def test_nobody_shares_a_pseudonym(monkeypatch: pytest.MonkeyPatch) -> None:
     given_names = [pseudonyms.of(name) for name in names]
     assert len({*given_names}) == 500
     assert [pseudonyms.of(name) for name in names] == given_names
+
+
+def test_what_lasts_is_made_of_the_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "QUALITIES", QUALITIES[:1])
+    monkeypatch.setattr(module, "ANIMALS", ANIMALS[:1])
+    one, other = LastingPseudonyms(SECRET), LastingPseudonyms(SECRET)
+    names = [f"user{number}" for number in range(2000)]
+    given_names = [one.of(name) for name in names]
+    assert [other.of(name) for name in reversed(names)] == given_names[::-1]
+    assert len({*given_names}) == len(names)
+    assert re.fullmatch(r"~[a-z]+-[a-z]+-[0-9a-z]{12}", one.of("ADA"))
+    assert one.of("ADA") == one.of("ada")
+    assert one.stay_id("ada") == other.stay_id("ada") != LastingPseudonyms(SECRET[::-1]).stay_id("ada")
+    assert len(one.stay_id("ada")) == 32
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

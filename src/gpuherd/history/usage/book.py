@@ -97,6 +97,7 @@ class UsageBook:
         settings: HistorySettings,
         *,
         pseudonym: Callable[[str], str],
+        stay_id: Callable[[str], str] | None = None,
         session_gap_seconds: float = 300.0,
         seal_seconds: float = SEAL_SECONDS,
     ) -> None:
@@ -124,7 +125,7 @@ class UsageBook:
         """What the files say of where counting stood."""
         self._sealed_at = -np.inf
         self._last_error: tuple[str, float] | None = None
-        self.upkeep = Upkeep(tables, settings, pseudonym)
+        self.upkeep = Upkeep(tables, settings, pseudonym, stay_id)
         self._recall()
 
     # -- sink --------------------------------------------------------------------------------------------------

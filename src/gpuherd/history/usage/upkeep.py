@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,19 +38,30 @@ FORGET_SECONDS = 600.0
 _KEYS = ", ".join(f'"{name}"' for name in ("session", *KEY_COLUMNS, "opened_at"))
 _SUMS = ", ".join(f"sum({name}) AS {name}" for name in USE_MEASURES)
 _NAMELESS = (
-    'SELECT * REPLACE (coalesce(other, session) AS session, pseudonym AS "user", NULL AS container, NULL AS job) '
+    'SELECT * REPLACE (coalesce(other, session) AS session, pseudonym AS "user", NULL AS container, NULL AS job, '
+    f"{HOUR_SECONDS} * floor(greatest(opened_at, [day]) / {HOUR_SECONDS}) AS opened_at, "
+    f"{HOUR_SECONDS} * floor(first / {HOUR_SECONDS}) AS first, {HOUR_SECONDS} * ceil(last / {HOUR_SECONDS}) AS last) "
     "FROM {rows} LEFT JOIN pseudonyms USING (session)"
 )
-"""Containers and jobs go too: they often tell whose they were."""
+"""Containers and jobs go too: they often tell whose they were. So would the moment at which a stay began: the same stay
+may still have its name on the next day, and other records have such moments."""
 
 
 class Upkeep:
     """Looks after the files of use; one step at a time, in one thread at a time."""
 
-    def __init__(self, tables: Tables, settings: HistorySettings, pseudonym: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        settings: HistorySettings,
+        pseudonym: Callable[[str], str],
+        stay_id: Callable[[str], str] | None = None,
+    ) -> None:
+        """``stay_id`` makes the id of a stay without a name, the same one for ever; or as long as this process runs."""
         self._tables = tables
         self._settings = settings
         self.pseudonym = pseudonym
+        self._stay_id = stay_id or partial(_keyed, secrets.token_bytes(32))
         self._forgot_at = -np.inf
 
     def tend(self, now: float) -> None:
@@ -101,7 +113,7 @@ class Upkeep:
             ).columns["session"]
             if not len(found):
                 continue
-            others = [ids.setdefault(each, _hidden(secrets.token_hex())) for each in found.tolist()]
+            others = [ids.setdefault(each, secrets.token_hex(16)) for each in found.tolist()]
             replaced = self._tables.write_query(
                 segment.table,
                 "SELECT * REPLACE (coalesce(other, session) AS session, "
@@ -129,12 +141,12 @@ class Upkeep:
 
     def _replace(self, segments: Sequence[Segment], seconds: int | None, level: int) -> None:
         """Make one segment of several: rows of the same stay and slot added up, perhaps in longer slots."""
+        day = segments[0].partition
         part = Part(USAGE.name, segments=tuple(segments))
         source, arrays = "SELECT * FROM {rows}", {}
         part_level = max(segment.level for segment in segments)
         if level >= NAMELESS_LEVEL > part_level:
-            source, arrays = _NAMELESS, self._pseudonyms(part)
-        day = segments[0].partition
+            source, arrays = _NAMELESS.replace("[day]", str(day)), self._pseudonyms(part)
         slot, length = ("slot", "slot_seconds") if seconds is None else (f"slot - slot % {seconds}", seconds)
         added = [
             self._tables.write_query(
@@ -167,7 +179,7 @@ class Upkeep:
         found = self._tables.query('SELECT DISTINCT "user", session FROM {rows}', {"rows": part}).columns
         users = {user: None if user is None else self.pseudonym(user) for user in found["user"]}
         # The id of a stay is made of its user's name: who guesses the name could tell that it was theirs.
-        sessions = [_hidden(self.pseudonym(f"stay {session}")) for session in found["session"]]
+        sessions = [self._stay_id(session) for session in found["session"]]
         return {
             "pseudonyms": {
                 "session": found["session"].astype(object),
@@ -184,5 +196,5 @@ def _added_up(source: str, slot: str, length: int | str) -> str:
     )
 
 
-def _hidden(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
+def _keyed(key: bytes, text: str) -> str:
+    return hashlib.blake2b(text.encode(), key=key, digest_size=16).hexdigest()

@@ -146,6 +146,37 @@ def test_names_become_pseudonyms_for_good(hub_at: Callable[..., UsedHub], tmp_pa
             assert b"run 1" not in path.read_bytes()
 
 
+def test_a_pseudonym_is_not_tied_to_a_name_by_when_a_stay_began(hub_at: Callable[..., UsedHub]) -> None:
+    hub = hub_at(pseudonymise_after_days=30.0)
+    midnight = (START // DAY + 1) * DAY
+    opened_at = midnight - 3 * 3600 + 754
+    hub.now = opened_at
+    hub.take(some_use("ada", opened_at, 6 * 3600))
+    # The day before midnight is old enough, the one after is not.
+    hub.now = midnight + 30 * DAY + 3600
+    for _ in range(6):
+        hub.tend()
+        hub.now += 10
+    named, nameless = hub.reader.stays(midnight - DAY, midnight + DAY).stays
+    assert (named.key.user, nameless.key.user) == ("ada", "~ada")
+    assert nameless.key.opened_at == nameless.first == midnight - 3 * 3600
+    assert nameless.last == midnight
+    for table in ("usage", "usage_days"):
+        rows = hub.tables.query(
+            "SELECT * FROM {t} WHERE starts_with(\"user\", '~')", {"t": Part(table)}
+        ).columns
+        for name in ("opened_at", "first", "last"):
+            assert {time % 3600 for time in rows[name].tolist()} == {0.0}
+    assert nameless.sums.held_seconds + named.sums.held_seconds == pytest.approx(6 * 3600)
+    # A day later it is one stay again, from when on is told by the day.
+    hub.now += DAY
+    for _ in range(6):
+        hub.tend()
+        hub.now += 10
+    (stay,) = hub.reader.stays(midnight - DAY, midnight + DAY).stays
+    assert (stay.id, stay.key.opened_at) == (nameless.id, midnight - 3 * 3600)
+
+
 def test_what_is_too_old_is_forgotten(hub_at: Callable[..., UsedHub]) -> None:
     hub = hub_at(usage_days=200.0)
     hub.take(some_use("ada", START, 3600))
