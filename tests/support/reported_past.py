@@ -176,10 +176,11 @@ class ReportedPast:
         self.samples = EmbeddedStore(self.tables, settings, clock=self.clock.wall)
         self.herd_sink = HerdSink(self.tables, settings)
         self.book = UsageBook(self.tables, settings, pseudonym=lambda user: f"~{user}")
+        herd = HerdReader(self.tables, self.herd_sink, clock=self.clock.wall)
         self.memory = Memory(
             samples=self.samples,
-            herd=HerdReader(self.tables, self.herd_sink, clock=self.clock.wall),
-            usage=UsageReader(self.book),
+            herd=herd,
+            usage=UsageReader(self.book, herd=herd, clock=self.clock.wall),
         )
         names = Names(DisplaySettings(users={"ada-laptop": "ada"}, **display))
         self.fleet = Fleet(clock=self.clock, names=names, pseudonyms=Pseudonyms(b"a secret of 16 bytes"))

@@ -141,7 +141,7 @@ class Remembering:
         memory = Memory(
             samples=library.samples.reader,
             herd=library.herd,
-            usage=UsageReader(library.book),
+            usage=UsageReader(library.book, herd=library.herd, clock=clock.wall),
             is_outside=is_remote(library.samples.sink),
         )
         faces = Faces(self._fleet, front.authority, bookings.herd)

@@ -182,6 +182,10 @@ class HerdReader:
             return Capacity(None, None)
         return Capacity(seen, float(sums[list(_UNUSED)].sum()) / 3600.0)
 
+    def begins_at(self) -> float | None:
+        """Tell since when the herd has been watched, as far as that is still kept; none if never."""
+        return self._sink.begins_at()
+
     def watched(self, edges: Sequence[float]) -> Floats:
         """Tell for how many seconds of each step anything was watched; ``edges``: at full quarters of an hour."""
         first, quarters = _quarters(edges[0], edges[-1])

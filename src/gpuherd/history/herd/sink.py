@@ -102,6 +102,18 @@ class HerdSink:
             pieces = [piece for pieces in self._waiting.values() for piece in pieces]
             return added(pieces), list(self._tally.types)
 
+    def begins_at(self) -> float | None:
+        """Tell since when the herd has been watched, as far as it is still kept, UTC epoch seconds; none if never."""
+        with self._lock:
+            waiting = [
+                float(piece.minute.min())
+                for pieces in self._waiting.values()
+                for piece in pieces
+                if len(piece)
+            ]
+        kept = self._tables.catalogue.oldest([shape.name for shape in HERD_SHAPES])
+        return min([*waiting, *([] if kept is None else [kept])], default=None)
+
     # -- inside
 
     @contextmanager

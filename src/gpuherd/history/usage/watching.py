@@ -14,6 +14,9 @@ from gpuherd.history.usage.slots import SLOT_SECONDS, ceiled, floored
 
 __all__ = ["Watching", "watched_slots"]
 
+LEAST_SECONDS = 30.0
+"""A slot of which less was watched was not: a first sample also stands for the time just before it."""
+
 
 class Watching(Protocol):
     """Who knows when the herd was watched, whether anyone was on it or not."""
@@ -35,7 +38,7 @@ def watched_slots(herd: Watching | None, start: float, end: float, used: Columns
     edges = first + SLOT_SECONDS * np.arange(count + 1.0)
     is_watched = np.ones(count, np.bool_)
     if herd is not None:
-        is_watched = np.greater(herd.watched(edges.tolist()), 0.0) | _is_within(edges, used)
+        is_watched = np.greater_equal(herd.watched(edges.tolist()), LEAST_SECONDS) | _is_within(edges, used)
     return edges[:-1][is_watched], edges[1:][is_watched]
 
 

@@ -165,13 +165,14 @@ def test_the_herd(past: ReportedPast) -> None:
 
 def test_a_user_is_held_gpus_over_time(past: ReportedPast) -> None:
     slots = random_slots(1)
-    past.keep(slots, watched(NOW - 4 * 86_400.0, NOW, every=300))
+    # Nobody came before some time after watching had begun.
+    begins_at = min(slot.slot for slot in slots) - 6 * 3600
+    past.keep(slots, watched(begins_at + 450, NOW, every=300))
     question = UserQuestion(span=Wanted(since="4d"), user="ada", points=2000)
     view: UserSeries = read(asyncio.run(past.history.user(VIEWERS["bob"], question)), UserSeries)
     mine = [slot for slot in slots if slot.key.user in ("ada", "ada-laptop")]
     held = sum((value or 0.0) * view.step_seconds for value in view.held_gpus)
     assert held == pytest.approx(sum(slot.of("gpu_seconds") for slot in mine), rel=1e-2)
-    begins_at = min(slot.slot for slot in slots)
     for at, value in zip(view.times, view.held_gpus, strict=True):
         assert (value is None) == (at + view.step_seconds <= begins_at)
     nobody: UserSeries = read(

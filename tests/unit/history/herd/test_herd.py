@@ -65,6 +65,17 @@ def steady(keys: tuple[SeriesKey, ...], start: float, seconds: int, state: int =
     ]
 
 
+def test_watching_begins_with_the_oldest_that_is_kept(herd: Herd) -> None:
+    assert herd.reader.begins_at() is None
+    herd.take(steady(device_keys(1), MIDNIGHT + 3600, 600, FREE))
+    assert herd.reader.begins_at() == pytest.approx(MIDNIGHT + 3600, rel=0, abs=60)
+    herd.seal()
+    herd.take(steady(device_keys(1), MIDNIGHT + 7200, 600, FREE))
+    assert herd.reader.begins_at() == pytest.approx(MIDNIGHT + 3600, rel=0, abs=60)
+    herd.take(steady(device_keys(1), MIDNIGHT, 600, FREE))  # came late
+    assert herd.reader.begins_at() == pytest.approx(MIDNIGHT, rel=0, abs=60)
+
+
 def test_a_steady_herd_is_told_as_it_is(herd: Herd) -> None:
     herd.take(steady(device_keys(3), MIDNIGHT, 600) + steady(device_keys(5)[3:], MIDNIGHT, 600, FREE))
     herd.now = MIDNIGHT + 600
