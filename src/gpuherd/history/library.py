@@ -73,7 +73,7 @@ class Library:
             [*SAMPLE_SHAPES, *HERD_SHAPES, *USAGE_SHAPES],
             query_memory_bytes=settings.query_memory_bytes,
             clock=wall,
-            trusted=TrustedTime(folder / "trusted-time.json", is_new=is_new, monotonic=monotonic),
+            trusted=TrustedTime(folder / "trusted-time.json", is_new=is_new, wall=wall, monotonic=monotonic),
         )
         self.book = UsageBook(
             self.tables,

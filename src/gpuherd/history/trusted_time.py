@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,27 +34,36 @@ class TrustedTime:
     for weeks deletes an hour later.
     """
 
-    def __init__(self, place: Path, *, is_new: bool, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        place: Path,
+        *,
+        is_new: bool,
+        wall: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         """``place``: a file to keep it in. ``is_new``: there is nothing yet that could be forgotten."""
         self._place = place
+        self._wall = wall
         self._monotonic = monotonic
-        self._kept = float("inf") if is_new else _read(place)
+        self._kept = math.inf if is_new else _read(place)
         self._last: tuple[float, float] | None = None
         self._trusted_from = 0.0
-        self._noted_at = -float("inf")
+        self._noted_at = -math.inf
 
     def __call__(self, now: float) -> float | None:
-        """Give a time that the wall clock tells if it is to be trusted, else none: then nothing is old enough."""
-        moment = self._monotonic()
+        """Give a time that was read off the wall clock if it is to be trusted, else none: nothing is old enough."""
+        # Looked at anew: what was told may be from before work that took minutes, and that is no step.
+        wall, moment = self._wall(), self._monotonic()
         if self._last is None:
-            is_known = self._kept is not None and now <= self._kept + AHEAD_SECONDS
+            is_known = self._kept is not None and wall <= self._kept + AHEAD_SECONDS
             self._trusted_from = moment if is_known else moment + HOLD_SECONDS
             if not is_known:
                 _log.info(
                     "history: nothing is deleted for its age until the clock has run evenly for an hour"
                 )
         else:
-            stepped = (now - self._last[0]) - (moment - self._last[1])
+            stepped = (wall - self._last[0]) - (moment - self._last[1])
             if abs(stepped) > STEP_SECONDS:
                 self._trusted_from = moment + HOLD_SECONDS
                 _log.warning(
@@ -61,13 +71,14 @@ class TrustedTime:
                     "pseudonym, until it has run evenly for an hour",
                     stepped,
                 )
-        self._last = (now, moment)
+        self._last = (wall, moment)
         if moment < self._trusted_from:
             return None
         if moment >= self._noted_at + NOTE_SECONDS:
             self._noted_at = moment
-            self._note(now)
-        return now
+            self._note(wall)
+        # Read before the clock was set back, it would be beyond what is trusted.
+        return min(now, wall)
 
     def _note(self, now: float) -> None:
         try:

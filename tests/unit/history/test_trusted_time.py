@@ -39,7 +39,9 @@ def clocks() -> Clocks:
 
 
 def opened(folder: Path, clocks: Clocks, *, is_new: bool = False) -> TrustedTime:
-    return TrustedTime(folder / "trusted.json", is_new=is_new, monotonic=lambda: clocks.moment)
+    return TrustedTime(
+        folder / "trusted.json", is_new=is_new, wall=lambda: clocks.now, monotonic=lambda: clocks.moment
+    )
 
 
 def test_a_clock_that_was_set_is_trusted_after_an_hour(tmp_path: Path, clocks: Clocks) -> None:
@@ -56,6 +58,9 @@ def test_a_clock_that_was_set_is_trusted_after_an_hour(tmp_path: Path, clocks: C
     assert trusted(clocks.now) == clocks.now
     clocks.now += 5.0  # as the network's time does
     assert trusted(clocks.now) == clocks.now
+    read_before = clocks.now
+    clocks.run(300)  # as long as some work took
+    assert trusted(read_before) == read_before
 
 
 def test_a_start_with_a_wrong_clock_again_and_again_is_not_believed(tmp_path: Path, clocks: Clocks) -> None:
