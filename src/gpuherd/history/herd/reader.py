@@ -41,15 +41,16 @@ MOST_TYPES = 64
 AT_ONCE_SECONDS = 366 * DAY_SECONDS
 """Of years of quarters of an hour, so much is in memory at once."""
 _PLACE = {name: place for place, name in enumerate(SUMS)}
-_SEEN = tuple(_PLACE[f"state_{word}"] for word in ("free", "busy", "held", "booked", "unknown", "not_judged"))
-_UNUSED = tuple(_PLACE[f"state_{word}"] for word in ("free", "booked"))
+_SEEN = tuple(_PLACE[f"gpu_{word}"] for word in ("free", "busy", "held", "booked", "unknown", "not_judged"))
+_UNUSED = tuple(_PLACE[f"gpu_{word}"] for word in ("free", "booked"))
 _STATES = tuple(f"state_{state}" for state in DEVICE_STATES)
+_GPU_STATES = tuple(f"gpu_{state}" for state in DEVICE_STATES)
 _CLASSES = tuple(f"in_use_{number}_seconds" for number in range(CLASSES))
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the herd could have given, in device-hours; none if nothing is known."""
+    """What the herd could have given, in GPU-hours, a slice being a part of a GPU; none if nothing is known."""
 
     seen_hours: float | None
     """Seen, and without fault."""
@@ -89,7 +90,10 @@ class HerdReader:
             return stretch.sums(type=type), stretch.covered(), named, stretch.missing
 
         sums, seen, types, missing = self._ask(first, step, steps, ask)
-        covered = np.minimum(seen, step)
+        times = first + step * np.arange(steps)
+        # What was covered twice around a new start of the hub is no more time than there was.
+        passed = self._clock() - times
+        covered = np.minimum(seen, np.where((passed > 0) & (passed < step), passed, step))
         is_known = covered > 0
         with np.errstate(invalid="ignore", divide="ignore"):
             devices: dict[str, Numbers] = {
@@ -108,7 +112,7 @@ class HerdReader:
             end=float(end),
             step_seconds=float(step),
             resolution=resolution,
-            times=[float(first + step * number) for number in range(steps)],
+            times=times.astype(np.float64).tolist(),
             types=tuple(sorted(types)),
             devices=devices,
             utilization_gpu=_numbers(work, is_known),
@@ -125,7 +129,7 @@ class HerdReader:
             cells = np.zeros((7 * 24, len(DEVICE_STATES)))
             for begin in range(stretch.first, stretch.end, AT_ONCE_SECONDS):
                 between = begin, min(stretch.end, begin + AT_ONCE_SECONDS)
-                sums = stretch.sums(_STATES, type=type, between=between)
+                sums = stretch.sums(_GPU_STATES, type=type, between=between)
                 quarters = np.flatnonzero(sums.any(axis=1))
                 np.add.at(cells, hours_of_week(begin + quarters * QUARTER_SECONDS, zone), sums[quarters])
             return cells.reshape(7, 24, -1), stretch.missing

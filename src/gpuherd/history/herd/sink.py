@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuherd.history.batch import Batch
 from gpuherd.history.herd.shapes import HERD_SHAPES, MINUTE, QUARTER, SUMS
-from gpuherd.history.herd.tally import Sums, Tally, added
+from gpuherd.history.herd.tally import MINUTE_SECONDS, Sums, Tally, added
 from gpuherd.history.settings import HistorySettings
 from gpuherd.history.store import SinkHealth
 from gpuherd.history.tables.segments import Segment
@@ -175,11 +175,10 @@ class HerdSink:
         """Make one of a day's pieces, and its quarters of an hour; if its minutes are gone, add to these."""
         minutes = Part(MINUTE.name, segments=tuple(segments))
         old = tuple(s for s in self._tables.segments(QUARTER.name) if s.partition == day)
-        sums = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
         made: list[Segment | None] = []
         try:
             if not is_gone:
-                sql = f"SELECT time, type, {sums} FROM {{minutes}} GROUP BY ALL"
+                sql = f"SELECT time, type, {_added(MINUTE_SECONDS)} FROM {{minutes}} GROUP BY ALL"
                 level = 1 if is_over else 0
                 made.append(
                     self._tables.write_query(
@@ -188,13 +187,13 @@ class HerdSink:
                 )
             if is_over:
                 quarter = "make_timestamp_ms(epoch_ms(time) // 900000 * 900000)"
-                source = "SELECT * FROM {minutes}" + (
+                source = f"SELECT time, type, {_added(MINUTE_SECONDS)} FROM {{minutes}} GROUP BY ALL" + (
                     " UNION ALL BY NAME SELECT * FROM {old}" if is_gone else ""
                 )
                 made.append(
                     self._tables.write_query(
                         QUARTER.name,
-                        f"SELECT {quarter} AS time, type, {sums} FROM ({source}) GROUP BY ALL",
+                        f"SELECT {quarter} AS time, type, {_added(QUARTER_SECONDS)} FROM ({source}) GROUP BY ALL",
                         {"minutes": minutes, "old": Part(QUARTER.name, segments=old)},
                         partition=day,
                         level=1,
@@ -226,6 +225,14 @@ class HerdSink:
         if due:
             with self._moving():
                 self._tables.commit(remove=due)
+
+
+def _added(seconds: int) -> str:
+    """Give the sums of rows of so many seconds; what was covered once more after a new start is no more time."""
+    return ", ".join(
+        f"least(sum({name}), {seconds}) AS {name}" if name == "covered_seconds" else f"sum({name}) AS {name}"
+        for name in SUMS
+    )
 
 
 def _where(sums: Sums, chosen: NDArray[np.bool_]) -> Sums:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuherd.history.batch import DEVICE_METRICS, NOT_JUDGED, Floats, Samples, SeriesKey
 from gpuherd.history.herd.shapes import CLASSES, SUMS
+from gpuherd.history.herd.stretches import FIRST_SECONDS, Covered, Stretches
 from gpuherd.history.places import Places
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.model.history import DISTRIBUTION_EDGES
@@ -16,21 +19,22 @@ from gpuherd.model.history import DISTRIBUTION_EDGES
 __all__ = ["MINUTE_SECONDS", "OTHER_TYPES", "Sums", "Tally", "added", "measures_of"]
 
 MINUTE_SECONDS = 60
-LONGEST_SECONDS = 900.0
-"""However seldom a device is sampled, a sample does not stand for longer than this."""
 MOST_TYPES = 256
 """Types beyond so many count together: nodes may call theirs whatever they like."""
 OTHER_TYPES = "other"
+MOST_FIRSTS = 2**15
+"""Devices of which the first sample waits for the second; the oldest is given up for another."""
 MOST_DEVICES = 2**18
 """With more than this, those that were not heard of for longest are forgotten."""
-_PATIENCE = 3.0
-"""A sample stands for the time since the one before; if that is so many times the usual, only for the usual."""
 _UTILIZATION = DEVICE_METRICS.index("utilization_gpu")
 _POWER = DEVICE_METRICS.index("power_watts")
 _MEMORY = DEVICE_METRICS.index("memory_used_bytes")
 _STATES = len(DEVICE_STATES)
 _IN_USE = (DEVICE_STATES.index("busy"), DEVICE_STATES.index("held"))
 _FIRST_CLASS = SUMS.index("in_use_0_seconds")
+_FIRST_GPU = SUMS.index("gpu_free")
+_IS_POWER = np.array([name.startswith("power_") for name in SUMS], np.float64)
+_IS_COVERED = np.array([name == "covered_seconds" for name in SUMS], np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,24 +52,34 @@ class Sums:
         return len(self.minute)
 
 
+_Piece = tuple[NDArray[np.int64], Floats, Floats, Floats]
+"""Stretches of time: of which type, from when, until when, and what is added in each second."""
+
+
+class _First(NamedTuple):
+    time: float
+    type: int
+    measures: Floats
+
+
 class Tally:
     """Knows when each device was seen last, so that a sample can stand for the time since then.
 
-    A device that is forgotten begins anew: its next sample stands for no time.
+    A device that is forgotten begins anew: its next sample stands for as long as the one after it.
     """
 
     def __init__(self, most_devices: int = MOST_DEVICES) -> None:
         self._most_devices = most_devices
-        self.types: list[str] = []
-        self._type_numbers: dict[str, int] = {}
+        self.types: list[str] = [""]
+        """The first is that of GPUs which are split."""
+        self._type_numbers: dict[str, int] = {"": 0}
         self._devices: dict[tuple[str, str], int] = {}
         self._places = Places(self._place)
-        self._last = np.empty(0)
-        """Time of the latest sample of each device."""
-        self._late = np.empty(0)
-        """Time of the latest of those that came after a later one."""
-        self._usual = np.empty(0)
-        """How far a device's samples usually are apart; NaN is unknown."""
+        self._stretches = Stretches()
+        self._firsts: dict[int, _First] = {}
+        """Of devices seen once: it is not known yet for how long that sample stands."""
+        self._covered: dict[int, Covered] = {}
+        """Of each type, whichever of its devices it was."""
         self._heard = np.empty(0, np.int64)
         """In which addition a device was heard of last."""
         self._additions = 0
@@ -76,35 +90,84 @@ class Tally:
         return len(self._devices)
 
     def add(self, samples: Samples) -> Sums:
-        """Sum up samples of devices. A GPU without a type is partitioned: its slices count instead."""
+        """Sum up samples of devices. A GPU without a type is partitioned: its slices count instead, but for its power.
+
+        Slices do not know what they draw.
+        """
         if len(self._devices) > self._most_devices:
             self._forget()
         numbers, types = self._places.of(samples)
         device = numbers[samples.subject] if len(numbers) else np.empty(0, np.int64)
-        chosen = np.flatnonzero(device >= 0)
-        order = chosen[np.lexsort((samples.time[chosen], device[chosen]))]
+        order = np.lexsort((samples.time, device))
         device, time = device[order], samples.time[order]
         if not len(device):
             return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
         self._additions += 1
         self._heard[device] = self._additions
-        seconds = self._seconds(device, time)
         subject = samples.subject[order]
-        measures = measures_of(samples.values[order], samples.state[order], samples.memory_total[subject])
-        return _by_minute(device, types[subject], time - seconds, time, measures)
+        measures = measures_of(
+            samples.values[order],
+            samples.state[order],
+            samples.memory_total[subject],
+            None if samples.share is None else samples.share[subject],
+        )
+        row, start, end = self._stretches.of(device, time)
+        own = types[subject]
+        measures[own == 0] *= _IS_POWER
+        pieces = [(own[row], start, end, measures[row]), *self._first_ones(device, time, own, measures)]
+        pieces += self._newly_covered(pieces)
+        return _by_minute(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+
+    def _first_ones(
+        self, device: NDArray[np.int64], time: Floats, types: NDArray[np.int64], measures: Floats
+    ) -> Iterator[_Piece]:
+        """Hold first samples back until there is a second, and give those of which there is one now."""
+        rows = np.flatnonzero(np.append(True, device[1:] != device[:-1]))
+        usual = self._stretches.usual[device[rows]]
+        if self._firsts:
+            for number, seconds in zip(device[rows].tolist(), usual.tolist(), strict=True):
+                first = self._firsts.pop(number, None) if seconds > 0 else None
+                if first is not None and seconds <= FIRST_SECONDS:
+                    for start, end in self._stretches.fill(number, first.time - seconds, first.time):
+                        yield (
+                            np.array([first.type]),
+                            np.array([start]),
+                            np.array([end]),
+                            first.measures[np.newaxis],
+                        )
+        for row in rows[np.isnan(usual)].tolist():
+            if len(self._firsts) >= MOST_FIRSTS:
+                del self._firsts[next(iter(self._firsts))]
+            self._firsts[int(device[row])] = _First(float(time[row]), int(types[row]), measures[row].copy())
+
+    def _newly_covered(self, pieces: list[_Piece]) -> list[_Piece]:
+        """Tell of which time something is known that nothing was known of before."""
+        types, starts, ends = (np.concatenate([piece[place] for piece in pieces]) for place in range(3))
+        covered = []
+        for number in np.unique(types).tolist():
+            chosen = types == number
+            fresh = self._covered.setdefault(number, Covered()).add(starts[chosen], ends[chosen])
+            if fresh:
+                edges = np.array(fresh)
+                covered.append(
+                    (
+                        np.full(len(fresh), number),
+                        edges[:, 0],
+                        edges[:, 1],
+                        np.tile(_IS_COVERED, (len(fresh), 1)),
+                    )
+                )
+        return covered
 
     def _place(self, key: SeriesKey) -> tuple[int, int]:
-        """Give the numbers of a device and its type, below zero for one that does not count."""
-        return (self._number(key.node_id, key.uuid), self._type(key.type)) if key.type else (-1, -1)
+        """Give the numbers of a device and its type."""
+        return self._number(key.node_id, key.uuid), self._type(key.type)
 
     def _number(self, node_id: str, uuid: str) -> int:
         number = self._devices.setdefault((node_id, uuid), len(self._devices))
-        if number >= len(self._last):
-            more = np.full(max(64, len(self._last)), np.nan)
-            self._last, self._late, self._usual = (
-                np.concatenate((each, more)) for each in (self._last, self._late, self._usual)
-            )
-            self._heard = np.concatenate((self._heard, np.zeros(len(more), np.int64)))
+        if number >= len(self._heard):
+            self._heard = np.concatenate((self._heard, np.zeros(max(64, len(self._heard)), np.int64)))
+            self._stretches.make_room(len(self._heard))
         return number
 
     def _forget(self) -> None:
@@ -113,7 +176,12 @@ class Tally:
         kept = np.sort(order[len(order) - self._most_devices // 4 * 3 :])
         identities = list(self._devices)  # in order of their numbers
         self._devices = {identities[number]: place for place, number in enumerate(kept)}
-        self._last, self._late, self._usual = (each[kept] for each in (self._last, self._late, self._usual))
+        self._stretches.keep(kept)
+        self._firsts = {
+            place: self._firsts[number]
+            for place, number in enumerate(kept.tolist())
+            if number in self._firsts
+        }
         self._heard = self._heard[kept]
         self._places.forget()
 
@@ -125,40 +193,17 @@ class Tally:
             self.types.append(name)
         return number
 
-    def _seconds(self, device: NDArray[np.int64], time: Floats) -> Floats:
-        """Tell how long each sample stands for; rows are sorted by device and time."""
-        is_late = time <= self._last[device]  # false if it was never seen
-        before = np.where(is_late, self._late[device], self._last[device])
-        follows = np.zeros(len(device), np.bool_)
-        follows[1:] = (device[1:] == device[:-1]) & (is_late[1:] == is_late[:-1])
-        before[1:][follows[1:]] = time[:-1][follows[1:]]
-        distance = time - before
-        distance[~(distance >= 0) | (distance > LONGEST_SECONDS)] = np.nan  # the first, or time ran backwards
-        is_repeated = distance == 0
-        known = np.flatnonzero(distance > 0)
-        firsts = known[::-1]  # of several the first remains
-        guess = self._usual.copy()
-        is_new = np.isnan(guess[device[firsts]])
-        guess[device[firsts[is_new]]] = distance[firsts[is_new]]
-        usual = guess[device]
-        with np.errstate(invalid="ignore"):
-            seconds = np.where(distance <= _PATIENCE * usual, distance, usual)
-        latest = guess.copy()
-        latest[device[known]] = distance[known]
-        # Slowly: one lost sample does not make a longer interval.
-        self._usual = np.where(latest > guess, np.minimum(latest, 1.3 * guess), (guess + latest) / 2)
-        for store, rows in ((self._last, ~is_late), (self._late, is_late)):
-            store[device[rows]] = time[rows]  # sorted by time: the last one stays
-        seconds[is_repeated] = 0.0
-        return np.nan_to_num(seconds)
 
-
-def measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats) -> Floats:
-    """Give what each sample adds in a second."""
+def measures_of(
+    values: Floats, state: NDArray[np.uint8], memory_total: Floats, share: Floats | None = None
+) -> Floats:
+    """Give what each sample adds in a second. ``share``: what part of a GPU it is of; none: all of one."""
     rows = len(values)
+    parts = np.ones(rows) if share is None else share
     measures = np.zeros((rows, len(SUMS)))
     place = np.where(state == NOT_JUDGED, _STATES, np.minimum(state, _STATES - 1))
     measures[np.arange(rows), place] = 1.0
+    measures[np.arange(rows), _FIRST_GPU + place] = parts
     work, power, used = values[:, _UTILIZATION], values[:, _POWER], values[:, _MEMORY]
     for name, known_name, column in (
         ("utilization_seconds", "utilization_known_seconds", work),
@@ -171,13 +216,13 @@ def measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats) 
     measures[:, SUMS.index("memory_total_byte_seconds")] = np.where(is_known, memory_total, 0.0)
     in_use = np.flatnonzero(np.isin(state, _IN_USE) & ~np.isnan(work))
     number = np.clip(np.searchsorted(DISTRIBUTION_EDGES, work[in_use], side="right") - 1, 0, CLASSES - 1)
-    measures[in_use, _FIRST_CLASS + number] = 1.0
+    measures[in_use, _FIRST_CLASS + number] = parts[in_use]
     return measures
 
 
-def _by_minute(
-    device: NDArray[np.int64], type_number: NDArray[np.int64], start: Floats, end: Floats, measures: Floats
-) -> Sums:
+def _by_minute(type_number: NDArray[np.int64], start: Floats, end: Floats, measures: Floats) -> Sums:
+    if not len(start):
+        return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
     first = np.floor(start / MINUTE_SECONDS).astype(np.int64)
     last = np.maximum(first, np.ceil(end / MINUTE_SECONDS).astype(np.int64) - 1)
     pieces = last - first + 1
@@ -185,16 +230,9 @@ def _by_minute(
     minute = np.arange(len(row)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[row]
     edge = minute * MINUTE_SECONDS
     seconds = np.maximum(0.0, np.minimum(end[row], edge + MINUTE_SECONDS) - np.maximum(start[row], edge))
-    # How long anything was known of: of each minute, the device that was seen longest.
-    kinds, devices = int(type_number.max()) + 1, int(device.max()) + 1
-    cell = (minute - first.min()) * kinds + type_number[row]
-    own, own_place = np.unique(cell * devices + device[row], return_inverse=True)
-    seen = np.bincount(own_place, seconds)
-    cells, place = np.unique(own // devices, return_inverse=True)
-    covered = np.zeros(len(cells))
-    np.maximum.at(covered, place, seen)
-    values = _summed(measures[row] * seconds[:, np.newaxis], place[own_place], len(cells))
-    values[:, SUMS.index("covered_seconds")] = covered
+    kinds = int(type_number.max()) + 1
+    cells, place = np.unique((minute - first.min()) * kinds + type_number[row], return_inverse=True)
+    values = _summed(measures[row] * seconds[:, np.newaxis], place, len(cells))
     edges = (cells // kinds + first.min()) * MINUTE_SECONDS
     return Sums(edges, (cells % kinds).astype(np.int32), values)
 
