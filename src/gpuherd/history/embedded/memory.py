@@ -6,7 +6,9 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpuherd.history.batch import Samples
+import numpy as np
+
+from gpuherd.history.batch import Samples, SeriesKey
 from gpuherd.history.embedded.kinds import Kind
 from gpuherd.history.embedded.rows import Rows, Subjects, joined, packed
 
@@ -65,11 +67,18 @@ class Memory:
             with self._sorting:
                 self._pack()
 
-    def blocks(self) -> tuple[Rows, ...]:
-        """Give all rows, in blocks that are each sorted; earlier ones first."""
+    def look(self, keys: Sequence[SeriesKey]) -> tuple[tuple[Rows, ...], list[int]]:
+        """Give all rows, in blocks that are each sorted, earlier ones first; and the numbers subjects have in them."""
         with self._sorting:
             self._pack()
-            return tuple(block.rows for block in (*self._sealing, *self._blocks))
+            blocks = tuple(block.rows for block in (*self._sealing, *self._blocks))
+            return blocks, [self.subjects.find(key) for key in keys]
+
+    def forget_subjects(self) -> None:
+        """Forget those of which there are no rows here. Nobody else may have rows with their numbers."""
+        with self._sorting:
+            rows = [np.unique(block.rows.subject) for block in (*self._sealing, *self._blocks)]
+            self.subjects.keep(np.concatenate((np.empty(0, np.int32), *rows)))
 
     @property
     def size_bytes(self) -> int:

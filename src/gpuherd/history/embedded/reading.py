@@ -65,8 +65,7 @@ class _Reading:
             self.start = self.end - longest
         # Memory before the list of hours to be rolled up, and that before files: a sample that moves on meanwhile is
         # found twice rather than not at all, and counts once.
-        self.blocks = self.memory.blocks()
-        self.numbers = [self.memory.subjects.find(key) for key in query.subjects]
+        self.blocks, self.numbers = self.memory.look(query.subjects)
         self.dirty = tuple(self.shelf.dirty)
 
     def answer(self) -> SeriesAnswer:

@@ -18,15 +18,24 @@ __all__ = ["Rows", "Subjects", "joined", "no_rows", "packed"]
 Numbers = NDArray[Any]
 _FEW = 16
 """Up to so many subjects are looked up one by one."""
+_NOBODY = SeriesKey("")
 
 
 class Subjects:
-    """Devices or hosts that were ever seen by this process, numbered. Grows only; read from any thread."""
+    """Devices or hosts, numbered until they are forgotten; then others have their numbers.
+
+    Whoever compares numbers with those of rows sees to it that nothing is forgotten in between.
+    """
 
     def __init__(self) -> None:
         self.keys: list[SeriesKey] = []
+        """By number."""
         self._numbers: dict[tuple[str, str], int] = {}
+        self._free: list[int] = []
         self._places = Places(lambda key: (self.number(key), 0))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
     def numbers(self, samples: Samples) -> NDArray[np.int32]:
         """Give the number of each row's subject."""
@@ -38,16 +47,30 @@ class Subjects:
         identity = (key.node_id, key.uuid)
         number = self._numbers.get(identity)
         if number is None:
-            number = len(self.keys)
-            self.keys.append(key)
+            if self._free:
+                number = self._free.pop()
+                self.keys[number] = key
+            else:
+                number = len(self.keys)
+                self.keys.append(key)
             self._numbers[identity] = number
         elif key.type and self.keys[number].type != key.type:
             self.keys[number] = key
         return number
 
     def find(self, key: SeriesKey) -> int:
-        """Give a subject's number, below zero if it was never seen."""
+        """Give a subject's number, below zero if it has none."""
         return self._numbers.get((key.node_id, key.uuid), -1)
+
+    def keep(self, numbers: NDArray[np.int32]) -> None:
+        """Forget all but these."""
+        left = set(numbers.tolist())
+        gone = [number for number in self._numbers.values() if number not in left]
+        self._numbers = {identity: number for identity, number in self._numbers.items() if number in left}
+        for number in gone:
+            self.keys[number] = _NOBODY
+        self._free += gone
+        self._places.forget()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

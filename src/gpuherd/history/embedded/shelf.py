@@ -137,7 +137,11 @@ class Shelf:
         self._fresh_from = until - LONGEST_MS
         self._fresh = self._fresh.where(self._fresh.time >= self._fresh_from)
         if self._fresh.size_bytes > most_bytes or has_clock_gone_back:
-            self._fresh, self._fresh_files = no_rows(), set()
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of all that was sealed: what is still to be rolled up is read again."""
+        self._fresh, self._fresh_files = no_rows(), set()
 
     def _is_fresh(self, hour: int) -> bool:
         start, end = hour - LONGEST_MS, hour + HOUR_MS

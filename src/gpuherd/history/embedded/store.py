@@ -42,6 +42,10 @@ MOST_TIMES = 4
 DAYS_AT_ONCE = 8
 """Each day is a file: what came late for more of them is brought into files a few days at a time."""
 _LOOK_EVERY = 16
+MOST_SUBJECTS = 2**18
+"""With more devices or hosts than this in memory, they are written to files and forgotten: nodes may make them up."""
+CROWDED_MS = 60_000
+"""But for their number alone, files are not written more often than this."""
 BUDGET_SECONDS = 20.0
 """How long one round of tending rolls up and merges; what is left is done in the next."""
 
@@ -131,6 +135,7 @@ class EmbeddedStore:
             self._has_more_days or until > self._sealed_until or not 0 <= moment - self._sealed_at <= LATE_MS
         ):
             self._seal(moment, until, open_file)
+        self._thin_out(moment, open_file)
         for name, shelf in self.shelves.items():
             self._roll(shelf, self.memories[name], moment, until, begun)
             if not shelf.due_hours(until):
@@ -140,6 +145,22 @@ class EmbeddedStore:
                 pass
         self._forget(moment)
         self._catch_up(open_file)
+
+    def _thin_out(self, moment: int, open_file: int) -> None:
+        """Forget subjects if there are very many, those that have samples in memory after these are in files."""
+        if self._is_crowded():
+            self._forget_subjects()
+        if self._is_crowded() and not 0 <= moment - self._sealed_at < CROWDED_MS:
+            self._seal(moment, moment + AHEAD_MS, open_file)
+            self._forget_subjects()
+
+    def _is_crowded(self) -> bool:
+        return any(len(memory.subjects) > MOST_SUBJECTS for memory in self.memories.values())
+
+    def _forget_subjects(self) -> None:
+        for name, memory in self.memories.items():
+            self.shelves[name].let_go()  # its rows have the same numbers
+            memory.forget_subjects()
 
     def _catch_up(self, open_file: int) -> None:
         """Take from the journal what there was no memory for. What is taken twice counts once."""

@@ -482,3 +482,41 @@ def test_rollups_made_again_while_they_are_asked_for_count_once(
 
     monkeypatch.setattr(tables, "query", ask)
     assert samples() == expected
+
+
+@pytest.mark.parametrize("is_disk_full", [False, True])
+def test_made_up_devices_are_forgotten_and_nothing_that_was_told(
+    past: Past, monkeypatch: pytest.MonkeyPatch, is_disk_full: bool
+) -> None:
+    most = 64
+    monkeypatch.setattr("gpuherd.history.embedded.store.MOST_SUBJECTS", most)
+    honest = device_keys(3)
+    memory = past.store.memories[DEVICES.name]
+    in_memory, frames = [], 36
+    for frame in range(frames):
+        start = MIDNIGHT + 120 * frame
+        made_up = [SeriesKey("evil", f"GPU-{frame}-{number}", f"made up {frame}") for number in range(40)]
+        past.take(random_rows(honest, start, 120, every=20) + random_rows(made_up, start, 10))
+        if frame % 7 == 0:
+            past.check(honest[1], MIDNIGHT, start + 120)
+            past.check(made_up[-1], start, start + 120)
+        if is_disk_full and 10 <= frame < 20:
+            with monkeypatch.context() as broken:
+                broken.setattr(past.tables, "write", _refuse)
+                with contextlib.suppress(DiskFull):
+                    past.tend(start + 120)
+        else:
+            past.tend(start + 120)
+            in_memory.append(len(memory.subjects))
+    assert max(in_memory) <= most + 43
+    assert len(memory.subjects.keys) <= most + (11 if is_disk_full else 2) * 43
+    for points in (60, 500):
+        for key in (*honest, SeriesKey("evil", "GPU-0-0", "made up 0"), SeriesKey("evil", "GPU-27-39", "")):
+            past.check(key, MIDNIGHT, MIDNIGHT + 120 * frames, points)
+    past.start_anew()
+    past.tend(MIDNIGHT + 3 * HOUR)
+    past.check(honest[0], MIDNIGHT, MIDNIGHT + 120 * frames, 60)
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise DiskFull("history: the disk is full")
