@@ -90,7 +90,7 @@ class HistoryKeeping:
 
     def settle(self) -> None:
         """After all was written: gather again if that had stopped, and ask for what was given up meanwhile."""
-        if not self._intake.is_closed or self._batch is not None or self._gathered is not None:
+        if not self._intake.has_given_up or self._batch is not None or self._gathered is not None:
             return
         for node_id, samples in self._intake.reopen().items():
             if self._take_again(node_id, self.runs(node_id)):

@@ -3,8 +3,9 @@
 A live sample waits for the tick after it, which tells what its devices are, and with it all that its run says
 meanwhile; what is history is not judged and does not wait.
 
-While nothing can be written, what was gathered waits up to a bound. Beyond it all of it is given up and nothing more is
-gathered: agents still have it, because it was not acknowledged, and send it again when there is room.
+While nothing can be written, what was gathered waits up to a bound. Beyond it, what nodes said that have more than
+their share of it is given up, or all of it if none of them has; and nothing more of theirs is gathered: agents still
+have it, because it was not acknowledged, and send it again when there is room.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 MAX_NUMBERED = 2**20
 """Devices and hosts that have a number at a time, those that are gone included."""
 MAX_WAITING_BYTES = 64 * 2**20
+NODE_SHARE = 1 / 8
+"""Of what may wait: so much is one node's own; who has more is the first to be given up."""
 PAUSE_FROM_SHARE = 0.25
 """Of what may wait: from there on, history is read more slowly."""
 LONGEST_PAUSE_SECONDS = 1.0
@@ -87,9 +90,15 @@ class Intake:
         self._held: dict[Run, bool] = {}
         """Runs whose words wait for the tick, lest they come out of order; false as long as that is only a hello."""
         self._held_since = math.inf
-        self._held_bytes = 0
+        self._held_bytes: dict[str, int] = {}
+        """By node; of all that waits for the tick."""
+        self._node_bytes: dict[str, int] = {}
+        """By node; of all that waits."""
         self.waiting_bytes = 0
         self.is_closed = False
+        """All of it was given up."""
+        self._closed_nodes: set[str] = set()
+        """Nodes of which nothing is gathered until it is reopened."""
         self._missed: dict[str, int] = {}
         # Of the writer's thread.
         self._times = SampleTimes()
@@ -101,14 +110,14 @@ class Intake:
 
     def greet(self, run: Run, time: float) -> None:
         """Hear what time it is on a node."""
-        if not self.is_closed:
+        if not self._is_closed_for(run):
             wall, monotonic = self._clock.wall(), self._clock.monotonic()
             self._hold(run, monotonic, has_frame=False)
             self._append(run, Greeting(run.node_id, time, wall, monotonic), FRAME_BYTES)
 
     def take_live(self, run: Run, frame: SampleFrame, received: float, monotonic: float) -> None:
         """Take a sample of right now, to be judged by the next tick."""
-        if self.is_closed:
+        if self._is_closed_for(run):
             self._miss(run, 1)
             return
         self._hold(run, monotonic, has_frame=True)
@@ -116,7 +125,7 @@ class Intake:
 
     def take_past(self, run: Run, frame: SampleFrame | None) -> None:
         """Take a sample that is history, or only the number of a frame that is none."""
-        if self.is_closed:
+        if self._is_closed_for(run):
             self._miss(run, frame is not None)
             return
         if run in self._held:
@@ -142,7 +151,7 @@ class Intake:
         self._taken += self._unjudged
         self._marks.update((run, run.received_seq) for run, has_frame in self._held.items() if has_frame)
         self._unjudged, self._held = [], {}
-        self._held_since, self._held_bytes = math.inf, 0
+        self._held_since, self._held_bytes = math.inf, {}
 
     def _hold(self, run: Run, monotonic: float, *, has_frame: bool) -> None:
         if not self._held:
@@ -176,24 +185,41 @@ class Intake:
         )
 
     def _append(self, run: Run, entry: Taken | Greeting, size_bytes: int) -> None:
+        node_id = run.node_id
         if run in self._held:
             self._unjudged.append(entry)
-            self._held_bytes += size_bytes
+            self._held_bytes[node_id] = self._held_bytes.get(node_id, 0) + size_bytes
         else:
             self._taken.append(entry)
+        self._node_bytes[node_id] = self._node_bytes.get(node_id, 0) + size_bytes
         self.waiting_bytes += size_bytes
         if self.waiting_bytes > self._max_waiting_bytes:
-            self._close()
+            share = NODE_SHARE * self._max_waiting_bytes
+            greedy = {node_id for node_id, waiting in self._node_bytes.items() if waiting > share}
+            if greedy and len(greedy) < len(self._node_bytes):
+                self._give_up(greedy)
+            else:
+                self.is_closed = True
+                self._give_up({*self._node_bytes, *(run.node_id for run in (*self._marks, *self._held))})
 
-    def _close(self) -> None:
-        self.release()
-        self.is_closed = True
-        for run in self._marks:
+    def _is_closed_for(self, run: Run) -> bool:
+        return self.is_closed or run.node_id in self._closed_nodes
+
+    def _give_up(self, nodes: set[str]) -> None:
+        """Forget what waits of some nodes, and take nothing more of theirs."""
+        self._closed_nodes |= nodes
+        for run in [run for run in (*self._marks, *self._held) if run.node_id in nodes]:
             self._miss(run, 0)
-        for taken in self._taken:
-            if isinstance(taken, Taken):
-                self._missed[taken.scene.node_id] = self._missed.get(taken.scene.node_id, 0) + 1
-        self._taken, self._marks, self.waiting_bytes = [], {}, 0
+            self._marks.pop(run, None)
+            self._held.pop(run, None)
+        for entry in (*self._taken, *self._unjudged):
+            if isinstance(entry, Taken) and entry.scene.node_id in nodes:
+                self._missed[entry.scene.node_id] = self._missed.get(entry.scene.node_id, 0) + 1
+        self._taken = [entry for entry in self._taken if _node_of(entry) not in nodes]
+        self._unjudged = [entry for entry in self._unjudged if _node_of(entry) not in nodes]
+        for node_id in nodes:
+            self.waiting_bytes -= self._node_bytes.pop(node_id, 0)
+            self._held_bytes.pop(node_id, None)
 
     def _miss(self, run: Run, samples: int) -> None:
         self._missed[run.node_id] = self._missed.get(run.node_id, 0) + samples
@@ -204,10 +230,16 @@ class Intake:
         share = 1.0 if self.is_closed else self.waiting_bytes / self._max_waiting_bytes
         return LONGEST_PAUSE_SECONDS * max(0.0, share - PAUSE_FROM_SHARE) / (1.0 - PAUSE_FROM_SHARE)
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether there is anyone of whom nothing is gathered."""
+        return self.is_closed or bool(self._closed_nodes)
+
     def reopen(self) -> dict[str, int]:
         """Gather again; gives the nodes of which frames were given up, and how many samples of each."""
         missed, self._missed = self._missed, {}
         self.is_closed = False
+        self._closed_nodes = set()
         return missed
 
     def gather(self) -> Gathered | None:
@@ -221,7 +253,9 @@ class Intake:
             [FrameMark(run.node_id, run.boot_id, seq) for run, seq in self._marks.items()],
             self._clock.wall(),
         )
-        self._taken, self._marks, self.waiting_bytes = [], {}, self._held_bytes
+        self._taken, self._marks = [], {}
+        self._node_bytes = dict(self._held_bytes)
+        self.waiting_bytes = sum(self._held_bytes.values())
         return gathered
 
     # -- working out, in the writer's thread ----------------------------------------------------------------------
@@ -291,6 +325,10 @@ class Intake:
         young = [(entry, time) for entry, time in timed if time >= oldest]
         self.too_old_samples += len(timed) - len(young)
         return [entry for entry, _ in young], [time for _, time in young]
+
+
+def _node_of(entry: Taken | Greeting) -> str:
+    return entry.scene.node_id if isinstance(entry, Taken) else entry.node_id
 
 
 def _states_of(scene: Scene, node: Node, states: bytes) -> bytes:

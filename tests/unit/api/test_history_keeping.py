@@ -234,6 +234,37 @@ def test_what_does_not_fit_into_memory_is_sent_again_when_there_is_room(
     play(tmp_path, clock, story)
 
 
+def test_a_node_that_says_too_much_is_asked_for_it_again_and_costs_the_others_nothing(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async def story(stage: Stage) -> None:
+        greedy, modest, intake = (
+            Speaker(stage.fleet, clock, "a"),
+            Speaker(stage.fleet, clock, "b"),
+            stage.fleet.intake,
+        )
+        assert intake is not None
+        greedy.describe(gpu(0))
+        modest.describe(gpu(0))
+        await stage.flush()
+        kept = greedy.seq
+        clock.advance(1.0)
+        modest.sample(IDLE)
+        sent: list[int] = []
+        while not intake.has_given_up or len(sent) < 200:
+            greedy.sample(IDLE)
+            sent.append(greedy.seq)
+        await stage.flush()
+        assert stage.times() == [clock.wall()]
+        assert stage.asked == ["a"]
+        assert stage.history.health().sent_again_samples == len(sent)
+        assert stage.safe["b"]["boot-1"] == modest.seq
+        assert stage.safe["a"]["boot-1"] == kept
+        assert greedy.connect(live_from_seq=greedy.seq).resume_after_seq == kept
+
+    play(tmp_path, clock, story)
+
+
 def test_what_nobody_can_send_again_is_counted_as_lost(tmp_path: Path, clock: ManualClock) -> None:
     async def story(stage: Stage) -> None:
         node, intake = Speaker(stage.fleet, clock, "a"), stage.fleet.intake

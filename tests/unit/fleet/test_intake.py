@@ -367,6 +367,39 @@ def test_beyond_its_bound_it_gives_up_all_and_takes_nothing_until_it_is_told(
     assert len(written(intake).devices) == 1
 
 
+@pytest.mark.parametrize("is_past", [True, False])
+def test_a_node_that_takes_up_more_than_its_share_is_given_up_alone(
+    intake: Intake, speaker: Callable[[str], Speaker], is_past: bool
+) -> None:
+    greedy, modest = speaker("n1"), speaker("n2")
+    if is_past:  # which waits for no tick
+        greedy.connect(live_from_seq=10_000)
+        greedy.skew = -3600.0
+    for node in (greedy, modest):
+        node.describe(gpu(0))
+    modest.sample(IDLE)
+    rounds = 0
+    while not intake.has_given_up:
+        rounds += 1
+        greedy.sample(IDLE)
+        assert intake.waiting_bytes <= 100_000
+    assert not intake.is_closed
+    assert intake.waiting_bytes < 10_000
+    modest.sample(IDLE)
+    greedy.sample(IDLE)
+    greedy.describe(gpu(0), gpu(1))
+    batch = written(intake)
+    assert {key.node_id for key in batch.devices.keys} == {"n2"}
+    assert len(batch.devices) == 2
+    # Nothing of it is taken for kept: it is to be sent again.
+    assert {mark.node_id for mark in batch.marks} == {"n2"}
+    assert intake.reopen() == {"n1": rounds + 1}
+    assert not intake.has_given_up
+    greedy.sample(IDLE, IDLE)
+    assert {key.node_id for key in written(intake).devices.keys} == {"n1"}
+    assert intake.waiting_bytes == 0
+
+
 def test_a_clock_that_is_off_is_corrected(
     clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
 ) -> None:
