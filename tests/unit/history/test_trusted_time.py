@@ -91,7 +91,7 @@ def test_without_a_time_that_was_trusted_it_takes_an_hour(
 
 
 class Past:
-    """All that remembers, of five days."""
+    """All that remembers, of two days."""
 
     def __init__(self, folder: Path, clocks: Clocks) -> None:
         self.folder, self.clocks = folder, clocks
@@ -111,7 +111,7 @@ class Past:
 
     def fill(self) -> None:
         (device,) = device_keys(1)
-        for day in range(5):
+        for day in range(2):
             start = MIDNIGHT + day * DAY
             self.clocks.run(start - self.clocks.now)
             rows = [(device, start + at, {"utilization_gpu": 0.5}, 1) for at in range(0, 1800, 60)]
@@ -131,7 +131,7 @@ class Past:
         self.tend()
 
     def tend(self) -> None:
-        for _ in range(8):
+        for _ in range(4):
             self.clocks.run(2)
             self.library.historian.tend()
 
@@ -144,9 +144,9 @@ class Past:
             "herd_quarter",
             "commands",
         )
-        figures = UsageReader(self.library.book).figures("user", MIDNIGHT, MIDNIGHT + 6 * DAY)
+        figures = UsageReader(self.library.book).figures("user", MIDNIGHT, MIDNIGHT + 3 * DAY)
         found = {
-            name: bool(self.library.tables.segments(name, MIDNIGHT, MIDNIGHT + 5 * DAY)) for name in names
+            name: bool(self.library.tables.segments(name, MIDNIGHT, MIDNIGHT + 2 * DAY)) for name in names
         }
         return found, [str(row.key) for row in figures.rows]
 
