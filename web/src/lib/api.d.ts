@@ -1,4 +1,4 @@
-// Generated from OpenAPI 47b0bc6ca1cd24b43b5e4033361c86498401d5ceb145031d4072fb1f5f0f57c3 by `npm run generate`; do not edit.
+// Generated from OpenAPI bcbc51cfdf960dc6bd971e31d7b9326f78e210e8a1c55033f40cdcb665eb861b by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
