@@ -41,6 +41,17 @@ def places(url: str, node: str | None = None) -> dict[str, str]:
     }
 
 
+def past_places(url: str, user: str, node: str | None = None) -> dict[str, str]:
+    """Name the pages that tell of the past; ``user`` stands for all."""
+    now = places(url, node)
+    return {
+        "usage": "?usage",
+        "user": f"?user={quote(user, safe='')}",
+        "gpu over time": f"{now['gpu']}&range=24h",
+        "herd over time": "?over-time",
+    }
+
+
 def show(page: Page, url: str) -> None:
     """Open a page and wait until it has live data."""
     page.goto(url)

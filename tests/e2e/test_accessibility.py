@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from e2e.conftest import AXE, Complaints
 from e2e.hub_process import DemoProcess, HubProcess
-from e2e.places import DESK, PHONE, SOON, places, show
+from e2e.places import DESK, PHONE, SOON, expect_no_overflow, past_places, places, show
 
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
@@ -72,6 +72,19 @@ def test_everyone_can_read_every_page(page: Page, demo: DemoProcess, name: str) 
         expect(page.locator("figure[data-chart]").first).to_be_visible(timeout=SOON)
     found = violations_in(page)
     assert found == {}, json.dumps(found, indent=1)
+
+
+@pytest.mark.parametrize("name", ["user", "gpu over time", "herd over time", "usage"])
+def test_everyone_can_read_the_past(page: Page, demo: DemoProcess, name: str) -> None:
+    _prepare(page, "light")
+    show(page, demo.url + past_places(demo.url, "user03", "h100-02")[name])
+    if name == "usage":
+        expect(page.locator("[data-usage]")).to_have_attribute("aria-busy", "false", timeout=SOON)
+    else:
+        expect(page.locator("[data-points]")).to_be_visible(timeout=SOON)
+    found = violations_in(page, ONCE_EACH)
+    assert found == {}, json.dumps(found, indent=1)
+    expect_no_overflow(page, f"{name} on a phone")
 
 
 def test_everyone_can_read_open_nodes_in_every_state(page: Page, demo: DemoProcess) -> None:
