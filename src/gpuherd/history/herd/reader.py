@@ -41,11 +41,13 @@ MOST_TYPES = 64
 AT_ONCE_SECONDS = 366 * DAY_SECONDS
 """Of years of quarters of an hour, so much is in memory at once."""
 _PLACE = {name: place for place, name in enumerate(SUMS)}
-_SEEN = tuple(_PLACE[f"gpu_{word}"] for word in ("free", "busy", "held", "booked", "unknown", "not_judged"))
-_UNUSED = tuple(_PLACE[f"gpu_{word}"] for word in ("free", "booked"))
+_SEEN = tuple(f"gpu_{word}" for word in ("free", "booked", "busy", "held", "unknown", "not_judged"))
+_UNUSED = 2
+"""So many of these, the first ones, were used by nobody."""
 _STATES = tuple(f"state_{state}" for state in DEVICE_STATES)
 _GPU_STATES = tuple(f"gpu_{state}" for state in DEVICE_STATES)
 _CLASSES = tuple(f"in_use_{number}_seconds" for number in range(CLASSES))
+_OVER_TIME = SUMS[: _PLACE["in_use_0_seconds"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class HerdReader:
 
         def ask(stretch: Stretch) -> tuple[Floats, Floats, dict[str, Floats], tuple[MissingPart, ...]]:
             named = stretch.by_type(("covered_seconds",), MOST_TYPES)
-            return stretch.sums(type=type), stretch.covered(), named, stretch.missing
+            return stretch.sums(_OVER_TIME, type=type), stretch.covered(), named, stretch.missing
 
         sums, seen, types, missing = self._ask(first, step, steps, ask)
         times = first + step * np.arange(steps)
@@ -180,11 +182,11 @@ class HerdReader:
     def capacity(self, start: float, end: float, *, type: str | None = None) -> Capacity:  # noqa: A002
         """Tell what could have been used."""
         first, steps = _quarters(start, end)
-        sums = self._ask(first, steps * QUARTER_SECONDS, 1, lambda stretch: stretch.sums(type=type)[0])
-        seen = float(sums[list(_SEEN)].sum()) / 3600.0
+        sums = self._ask(first, steps * QUARTER_SECONDS, 1, lambda stretch: stretch.sums(_SEEN, type=type)[0])
+        seen = float(sums.sum()) / 3600.0
         if not seen:
             return Capacity(None, None)
-        return Capacity(seen, float(sums[list(_UNUSED)].sum()) / 3600.0)
+        return Capacity(seen, float(sums[:_UNUSED].sum()) / 3600.0)
 
     def begins_at(self) -> float | None:
         """Tell since when the herd has been watched, as far as that is still kept; none if never."""
