@@ -49,6 +49,9 @@ class _NoLedger:
     def standing(self) -> Standing:
         return Standing()
 
+    def apply_erasures(self) -> bool:
+        return False
+
     def release(self, in_use: Collection[int]) -> None:
         """Keep all numbers."""
 

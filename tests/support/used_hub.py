@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +37,8 @@ class UsedHub:
         self.book = UsageBook(self.tables, self._settings, pseudonym=lambda user: f"~{user}")
         self.historian = Historian(self._folder, self._settings, [self.book], wall=lambda: self.now)
         self.historian.open()
-        self.accountant = Accountant(self.book)
+        # The plain count that this is compared with remembers whoever was beside a hole for ever.
+        self.accountant = Accountant(self.book, names_seconds=math.inf)
         self.reader = UsageReader(self.book, clock=lambda: self.now)
 
     @property

@@ -98,6 +98,7 @@ class Library:
             session_gap_seconds=self._gap_seconds,
             busy_utilization=self._busy_utilization,
             busy_memory=self._busy_memory,
+            names_seconds=self.book.names_seconds,
         )
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from gpuherd.history.usage.notes import restored_front, restored_holes, write_no
 from gpuherd.history.usage.samples import Accounts, NodeSample, Scene
 from gpuherd.history.usage.seats import Place, Seats, seats_of
 from gpuherd.history.usage.slots import SLOT_SECONDS
-from gpuherd.history.usage.standing import Ledger, kept_stays
+from gpuherd.history.usage.standing import NAMES_SECONDS, Ledger, kept_stays
 from gpuherd.history.usage.timeline import MAX_FRONTS, NOBODY, Front, Shown, Timeline
 from gpuherd.model.columns import COLUMNS
 
@@ -24,7 +25,10 @@ __all__ = ["GAP_INTERVALS", "MAX_OPENED", "Accountant"]
 GAP_INTERVALS = 3.0
 """Time between two samples that are further apart is nobody's."""
 MAX_OPENED = 2_000
-"""Stays that a node may open in one slot; what it shows beyond is put down to an unknown user."""
+"""Stays that a node may open in the time of one slot; what it shows beyond is put down to an unknown user.
+
+By the hub's own clock, whenever the samples are of: a node could tell of any number of slots at once.
+"""
 RETIRE_SECONDS = 600.0
 
 _USE_BYTES = 8 * len(COLUMNS["uses"])
@@ -44,12 +48,19 @@ class Accountant:
         session_gap_seconds: float = 300.0,
         busy_utilization: float = 0.05,
         busy_memory: float = 0.02,
+        names_seconds: float = NAMES_SECONDS,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
         self._register = ledger.register
         self._gap = session_gap_seconds
         self._busy_utilization = busy_utilization
         self._busy_memory = busy_memory
+        self._names_seconds = names_seconds
+        self._monotonic = monotonic
+        self._opened: dict[str, int] = {}
+        """How many stays each node has opened since then."""
+        self._opened_since = -math.inf
         self._timelines: dict[str, Timeline] = {}
         self._seats: dict[str, tuple[Scene, Seats]] = {}
         self._late_seats: dict[str, tuple[Scene, Seats]] = {}
@@ -91,10 +102,17 @@ class Accountant:
         if not samples:
             return Accounts(no_uses(), b"")
         newest = samples[0].time
+        now = self._monotonic()
+        if now - self._opened_since >= SLOT_SECONDS:
+            self._opened_since = now
+            self._opened.clear()
         # Not as long as something that goes by these numbers is still on its way to the ledger.
-        if self._given == self._ledger.taken and not 0 <= newest - self._retired_at <= RETIRE_SECONDS:
-            self._retired_at = newest
-            self._retire()
+        if self._given == self._ledger.taken:
+            if self._ledger.apply_erasures():
+                self.reset()
+            if not 0 <= newest - self._retired_at <= RETIRE_SECONDS:
+                self._retired_at = newest
+                self._retire(newest - self._names_seconds)
         flush = Flush()
         seats = [self._seats_of(sample.scene) for sample in samples]
         self._place_all(samples, seats, devices, flush)
@@ -258,30 +276,41 @@ class Accountant:
         """Give the stay on each seat, and whether it was there before."""
         numbers = [NOBODY] * len(taken)
         counts = bytearray(len(taken))
+        beyond: dict[Place, int] = {}
         for seat, is_taken in enumerate(taken):
             if is_taken:
                 place = seats.places[seat]
                 number = before.get(place)
                 if number is None:
-                    number = self._join(timeline, seats, seat, time)
+                    number = self._join(timeline, seats, seat, time, beyond)
                 else:
                     counts[seat] = True
                 numbers[seat] = number
         return np.array(numbers, np.int64).tobytes(), bytes(counts)
 
-    def _join(self, timeline: Timeline, seats: Seats, seat: int, time: float) -> int:
-        """Find the stay that goes on at a place where nobody was in the sample before; open one if there is none."""
+    def _join(
+        self, timeline: Timeline, seats: Seats, seat: int, time: float, beyond: dict[Place, int]
+    ) -> int:
+        """Find the stay that goes on at a place where nobody was in the sample before; open one if there is none.
+
+        ``beyond``: those of the sample that stand for all whom there are too many of.
+        """
         place = seats.places[seat]
-        slot = int(time // SLOT_SECONDS)
-        if slot != timeline.opened_slot:
-            timeline.opened_slot, timeline.opened = slot, 0
         found = self._going_on(timeline, place, time)
-        if found is None and timeline.opened >= MAX_OPENED:
+        opened = self._opened.get(timeline.node_id, 0)
+        if found is None and opened >= MAX_OPENED:
             place = Place(place.uuid, None, None, None)
-            found = self._going_on(timeline, place, time)
+            # Looked for once: a thousand made-up users in each of many samples would take the writer's time.
+            if place not in beyond:
+                found = self._going_on(timeline, place, time)
+                beyond[place] = self._opened_stay(timeline, seats, place, time) if found is None else found
+            return beyond[place]
         if found is not None:
             return found
-        timeline.opened += 1
+        return self._opened_stay(timeline, seats, place, time)
+
+    def _opened_stay(self, timeline: Timeline, seats: Seats, place: Place, time: float) -> int:
+        self._opened[timeline.node_id] = self._opened.get(timeline.node_id, 0) + 1
         device = seats.uuids.index(place.uuid)
         key = SessionKey(timeline.node_id, place.uuid, seats.types[device], *place[1:], time)
         number = self._register.number(key)
@@ -317,8 +346,13 @@ class Accountant:
 
     # -- bounds ------------------------------------------------------------------------------------------------
 
-    def _retire(self) -> None:
+    def _retire(self, since: float) -> None:
         """Forget stays that are over, and take back the numbers of those that are also written away."""
+        for timeline in self._timelines.values():
+            for front in timeline.fronts:
+                if front.at < since:
+                    self._leave(front, [number for _, number in front.present()])
+                front.forget(since)
         on_fronts = {
             number
             for timeline in self._timelines.values()

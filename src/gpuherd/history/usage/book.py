@@ -17,7 +17,7 @@ from gpuherd.history.store import SinkHealth
 from gpuherd.history.tables.segments import Segment
 from gpuherd.history.tables.tables import Part, Tables
 from gpuherd.history.tables.writing import Coded, Sortable
-from gpuherd.history.usage.notes import HoleNote, read_notes
+from gpuherd.history.usage.notes import HoleNote, aged_holes, forgotten_holes, read_notes
 from gpuherd.history.usage.paces import Paces
 from gpuherd.history.usage.pages import Page, Rows, joined_rows
 from gpuherd.history.usage.register import Register
@@ -32,7 +32,7 @@ from gpuherd.history.usage.rows import (
     key_columns,
     row_columns,
 )
-from gpuherd.history.usage.standing import Standing, kept_stays
+from gpuherd.history.usage.standing import NAMES_SECONDS, Standing, kept_stays
 from gpuherd.history.usage.upkeep import Upkeep
 from gpuherd.model.errors import Failed
 
@@ -44,6 +44,7 @@ MAX_ROWS = 400_000
 """Rows in memory before they are written away earlier than that."""
 NOW_SECONDS = 60.0
 """A node whose last sample is older than this and than a few of its intervals says nothing about now."""
+NAMES_EVERY_SECONDS = 600.0
 NAME = "usage"
 
 
@@ -84,6 +85,11 @@ class _Mark:
         }
         return Standing(self.seen, self.holes, stays)
 
+    def forgetting(self, users: Collection[str]) -> _Mark:
+        holes = {node_id: forgotten_holes(each, users) for node_id, each in self.holes.items()}
+        keys = [None if key is None or key.user in users else key for key in self.keys]
+        return _Mark(self.seen, holes, keys, self.last)
+
 
 class UsageBook:
     """The sink of use, and the ledger that counting goes on from.
@@ -119,6 +125,11 @@ class UsageBook:
         self._gpus = np.zeros((256, 2))
         self._erased: dict[str, int] = {}
         """Users to be forgotten in the journal's files before a number."""
+        self._unapplied: frozenset[str] = frozenset()
+        """Of these, those of whom the writer's thread does not know yet."""
+        self.names_seconds = min(NAMES_SECONDS, DAY_SECONDS * settings.pseudonymise_after_days)
+        """For so long it is kept who was beside holes and on nodes that are gone."""
+        self._names_at = -np.inf
         self._changing = threading.Lock()
         """Of whoever replaces files."""
         self._kept = Standing()
@@ -155,16 +166,19 @@ class UsageBook:
             page = self._pages.setdefault(file, Page())
             for node_id, time in batch.seen:
                 self._paces.note(node_id, time)
-            self._holes.update(read_notes(batch.notes))
+            erased = {user for user, before in self._erased.items() if file < before}
+            for node_id, holes in read_notes(batch.notes).items():
+                self._holes[node_id] = forgotten_holes(holes, erased) if erased else holes
             if not len(uses):
                 return
             self.taken += not is_replay
             self._grow(self.register.capacity)
             page.add(uses, numbers, self.register.capacity)
-            if is_replay and self._erased:
-                page.rename(_unnamed({k for k in uses.keys if file < self._erased.get(k.user or "", -1)}))
             number = numbers[uses.session]
             np.maximum.at(self._last, number, uses.last)
+            if is_replay and erased:
+                page.rename(_unnamed({key for key in uses.keys if key.user in erased}))
+                self._end_stays(erased)
             seconds = uses.measures[:, 0]
             is_told = seconds > 0
             shares = uses.measures[is_told, 1:3] / seconds[is_told, None]
@@ -176,6 +190,7 @@ class UsageBook:
         with self._changing:
             try:
                 self._seal_if_due(now, open_file)
+                self._forget_names(now)
                 self.upkeep.tend(now)
                 # For all tables: there is a book of usage wherever samples are kept.
                 self.tables.tend(now)
@@ -208,6 +223,15 @@ class UsageBook:
         with self._lock:
             mark = self._mark()
         return mark.standing()
+
+    def apply_erasures(self) -> bool:
+        """Forget open stays of users who have been erased; if so, counting is to go on from ``standing`` anew."""
+        with self._lock:
+            users, self._unapplied = self._unapplied, frozenset()
+            # Until now, what they had begun before was counted on.
+            if users:
+                self._forget(users)
+        return bool(users)
 
     def release(self, in_use: Collection[int]) -> None:
         """Take back all numbers but these and those that stays in memory still go by."""
@@ -272,10 +296,9 @@ class UsageBook:
             with self._lock:
                 # The journal has their names until its files are written away, here or after a crash.
                 self._erased |= dict.fromkeys(wanted, self._file + 1)
-                for page in self._pages.values():
-                    page.rename(_unnamed({key for key in page.rows().keys if key.user in wanted}))
-            written = self._write_standing(self._kept)
-            self.tables.commit(add=[written], remove=self.tables.segments(STANDING.name))
+                self._unapplied |= wanted
+                self._forget(wanted)
+            self._replace_standing(self._kept.forgetting(wanted))
             self.upkeep.erase(wanted)
 
     # -- inside ------------------------------------------------------------------------------------------------
@@ -286,6 +309,42 @@ class UsageBook:
             more = missing + capacity // 2
             self._last = np.concatenate([self._last, np.full(more, -np.inf)])
             self._gpus = np.concatenate([self._gpus, np.zeros((more, 2))])
+
+    def _forget(self, users: Collection[str]) -> None:
+        """Forget users in what is in memory only; with the lock."""
+        for page in self._pages.values():
+            page.rename(_unnamed({key for key in page.rows().keys if key.user in users}))
+        for file, mark in self._marks.items():
+            self._marks[file] = mark.forgetting(users)
+        self._holes = {node_id: forgotten_holes(each, users) for node_id, each in self._holes.items()}
+        self._end_stays(users)
+
+    def _end_stays(self, users: Collection[str]) -> None:
+        keys = enumerate(self.register.keys[: len(self._last)])
+        self._last[[number for number, key in keys if key is not None and key.user in users]] = -np.inf
+
+    def _forget_names(self, now: float) -> None:
+        """Forget who was beside holes and on nodes that are gone, and marks of the erased that have done their work."""
+        trusted = self.tables.trusted(now)
+        if trusted is None or 0 <= trusted - self._names_at < NAMES_EVERY_SECONDS:
+            return
+        self._names_at = trusted
+        since = trusted - self.names_seconds
+        with self._lock:
+            self._last[self._last < since] = -np.inf
+            self._holes = {node_id: aged_holes(each, since) for node_id, each in self._holes.items()}
+            settled = self.settled
+            marks = {user: file for user, file in self._erased.items() if file > settled}
+            is_changed = marks != self._erased
+            self._erased = marks
+        kept = self._kept.since(since)
+        if is_changed or kept != self._kept:
+            self._replace_standing(kept)
+
+    def _replace_standing(self, standing: Standing) -> None:
+        written = self._write_standing(standing)
+        self.tables.commit(add=[written], remove=self.tables.segments(STANDING.name))
+        self._kept = standing
 
     def _mark(self) -> _Mark:
         return _Mark(dict(self._seen), dict(self._holes), list(self.register.keys), self._last.copy())
@@ -303,7 +362,10 @@ class UsageBook:
             lengths = [len(page) for page in pages]
             # Where it stood after the last of these files: noted when the next one began, or it is the last.
             mark = self._marks.get(max(files)) or self._mark()
+        trusted = self.tables.trusted(now)
         standing = mark.standing()
+        if trusted is not None:
+            standing = standing.since(trusted - self.names_seconds)
         kept = Standing(standing.seen, standing.holes, kept_stays(standing, self._gap))
         self._erased = {user: file for user, file in self._erased.items() if file > open_file}
         added: list[Segment | None] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -13,7 +13,16 @@ from gpuherd.history.usage.register import Register
 from gpuherd.history.usage.seats import Place, Seats
 from gpuherd.history.usage.timeline import NOBODY, Front, Shown, Timeline
 
-__all__ = ["HoleNote", "read_notes", "restored_front", "restored_holes", "stays_in", "write_notes"]
+__all__ = [
+    "HoleNote",
+    "aged_holes",
+    "forgotten_holes",
+    "read_notes",
+    "restored_front",
+    "restored_holes",
+    "stays_in",
+    "write_notes",
+]
 
 Stay = tuple[str, str, str | None, str | None, str | None, float]
 """A SessionKey without its node."""
@@ -66,6 +75,44 @@ def stays_in(node_id: str, holes: Iterable[HoleNote]) -> set[SessionKey]:
         stay for hole in holes if hole.after is not None for stay in hole.after.stays if stay is not None
     ]
     return {SessionKey(node_id, *stay) for stay in stays}
+
+
+def forgotten_holes(holes: Iterable[HoleNote], users: Collection[str]) -> tuple[HoleNote, ...]:
+    """Make what these users had beside holes an unknown user's."""
+
+    def stay_of(stay: Stay) -> Stay:
+        uuid, type_, user, _, _, opened_at = stay
+        return (uuid, type_, None, None, None, opened_at) if user in users else stay
+
+    def after_of(after: ShownNote) -> ShownNote:
+        seats = (
+            Place(place.uuid, None, None, None) if place.user in users else place for place in after.seats
+        )
+        stays = (None if stay is None else stay_of(stay) for stay in after.stays)
+        return msgspec.structs.replace(after, seats=tuple(seats), stays=tuple(stays))
+
+    return tuple(
+        HoleNote(
+            hole.at,
+            hole.end,
+            tuple(dict.fromkeys(map(stay_of, hole.present))),
+            None if hole.after is None else after_of(hole.after),
+        )
+        for hole in holes
+    )
+
+
+def aged_holes(holes: Iterable[HoleNote], since: float) -> tuple[HoleNote, ...]:
+    """Forget who was there before a moment; that nothing was counted then is still known."""
+    return tuple(
+        HoleNote(
+            hole.at,
+            hole.end,
+            hole.present if hole.at >= since else (),
+            hole.after if hole.end >= since else None,
+        )
+        for hole in holes
+    )
 
 
 def restored_holes(

@@ -51,6 +51,13 @@ class Front:
         self.energy = b""
         """float64: of each device, what its energy counter said; empty if that is not known any more."""
 
+    def forget(self, since: float) -> None:
+        """Forget who was there before a moment; that nothing was counted then is still known."""
+        if self.at < since:
+            self.seats, self.numbers, self.taken, self.energy = None, b"", b"", b""
+        if self.end < since:
+            self.after = None
+
     def present(self) -> Iterator[tuple[Place, int]]:
         """List who was there and the numbers of their stays."""
         if self.seats is not None:
@@ -63,14 +70,12 @@ class Front:
 class Timeline:
     """A node's fronts, by time."""
 
-    __slots__ = ("fronts", "node_id", "opened", "opened_slot")
+    __slots__ = ("fronts", "node_id")
 
     def __init__(self, node_id: str) -> None:
         self.node_id = node_id
         # Before its first sample all is open: what an agent has kept may be older than the first that comes.
         self.fronts = [Front(-math.inf)]
-        self.opened_slot = -1
-        self.opened = 0
 
     @property
     def newest(self) -> float:

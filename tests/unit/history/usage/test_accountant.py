@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gpuherd.history.batch import USE_MEASURES, Batch, SessionKey, Uses
 from gpuherd.history.usage.accountant import Accountant
+from gpuherd.history.usage.notes import read_notes
 from gpuherd.history.usage.register import Register
 from gpuherd.history.usage.standing import Standing
 from gpuherd.model.devices import DeviceFacts
@@ -45,6 +46,9 @@ class EmptyLedger:
 
     def standing(self) -> Standing:
         return Standing()
+
+    def apply_erasures(self) -> bool:
+        return False
 
     def release(self, in_use: Collection[int]) -> None:
         keys = enumerate(self.register.keys)
@@ -226,6 +230,47 @@ def test_a_node_that_makes_up_users_fills_no_memory(monkeypatch: pytest.MonkeyPa
         uses = accountant.take([each.sample], device_rows([each])).uses
     assert len(ledger.register) == 41
     assert [key.user for key in uses.keys] == [None]
+
+
+def test_a_node_that_tells_of_many_slots_at_once_opens_no_more_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuherd.history.usage.accountant.MAX_OPENED", 40)
+    ledger, now = EmptyLedger(), [0.0]
+    accountant = Accountant(ledger, monotonic=lambda: now[0])
+
+    def show(number: int) -> None:
+        here = scene("n", [GPU], *[(0, f"u{number}-{each}", None, None, "compute") for each in range(30)])
+        one = frame(here, START + 900 * number, [device_row(0.5, GIB)], [GIB] * 30)
+        accountant.take([one.sample], device_rows([one]))
+
+    for number in range(10):
+        show(number)
+    named = [key for key in ledger.register.keys if key is not None and key.user is not None]
+    assert len(named) == 40
+    now[0] = 900.0
+    show(10)
+    named = [key for key in ledger.register.keys if key is not None and key.user is not None]
+    assert len(named) == 70
+
+
+def test_who_was_beside_a_hole_is_forgotten_after_some_days_and_the_hole_is_not() -> None:
+    row = [device_row(0.5, GIB)]
+    for days, is_known in ((2, True), (4, False)):
+        ledger = EmptyLedger()
+        accountant = Accountant(ledger)
+
+        def take(user: str, at: float, ledger: EmptyLedger = ledger, its: Accountant = accountant) -> bytes:
+            one = frame(scene("n", [GPU], (0, user, None, None, "compute")), START + at, row, [GIB], 60.0)
+            accounts = its.take([one.sample], device_rows([one]))
+            ledger.taken += len(accounts.uses) > 0
+            return accounts.notes
+
+        take("anna", 0.0)
+        take("bob", 7200.0)
+        take("bob", days * 86_400.0)
+        notes = take("bob", days * 86_400.0 + 1200.0)
+        assert (b"anna" in notes) is is_known
+        (holes,) = read_notes(notes).values()
+        assert START in {hole.at for hole in holes}
 
 
 def test_numbers_are_used_again_when_stays_are_over() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -212,6 +214,86 @@ def test_someone_is_forgotten_and_the_herds_sums_stay(
     # What they do from now on is theirs again.
     hub.take(some_use("ada", START + 3660, 600))
     assert "ada" in {row.key for row in hub.reader.figures("user", START, START + DAY).rows}
+
+
+def texts(folder: Path) -> bytes:
+    """Give all that files of use say, as it can be read."""
+    found = b""
+    for path in folder.rglob("*.parquet"):
+        for row in duckdb.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall():
+            found += repr(row).encode()
+            if "standing" in path.parent.name:
+                found += b"".join(b64decode(cell) for cell in row[2:3] if cell is not None)
+    return found
+
+
+def away_for_a_day(hub: UsedHub) -> None:
+    """Leave a hole with one user at its start and others after it, in files."""
+    hub.take(some_use("anna", START, 600))
+    hub.take(some_use("bob", START + DAY, 600))
+    hub.now = START + DAY + 600
+    for _ in range(4):
+        hub.now += 3600
+        hub.tend()
+
+
+def test_whoever_is_erased_is_nowhere_in_where_counting_stands(
+    hub_at: Callable[..., UsedHub], tmp_path: Path
+) -> None:
+    hub = hub_at()
+    away_for_a_day(hub)
+    assert b"anna" in texts(tmp_path)
+    hub.book.erase(["anna"])
+    hub.take(some_use("bob", START + DAY + 660, 60))
+    hub.take(some_use("bob", START + 2 * DAY, 60))
+    hub.now = START + 2 * DAY + 60
+    for _ in range(4):
+        hub.now += 3600
+        hub.tend()
+    assert b"anna" not in texts(tmp_path)
+    # What comes late still fills the hole, and others' stays go on.
+    hub.take(some_use("bob", START + 660, 600))
+    stays = hub.reader.stays(START, START + 3 * DAY).stays
+    assert {stay.key.user for stay in stays} == {None, "bob"}
+    assert len(stays) == 4
+    hub.restart()
+    assert b"anna" not in texts(tmp_path)
+
+
+def test_a_stay_that_is_open_when_its_user_is_erased_ends(
+    hub_at: Callable[..., UsedHub], tmp_path: Path
+) -> None:
+    hub = hub_at()
+    frames = some_use("ada", START, 1800)
+    hub.take(frames[:10])
+    hub.book.erase(["ada"])
+    hub.take(frames[10:])
+    before, after = sorted(hub.reader.stays(START, START + DAY).stays, key=lambda stay: stay.first)
+    assert (before.key.user, after.key.user) == (None, "ada")
+    assert before.last == START + 9 * 60
+    assert after.key.opened_at == after.first == START + 10 * 60
+    assert not any(key.user == "ada" and key.opened_at == START for key in hub.book.standing().stays)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_names_beside_holes_and_of_nodes_that_are_gone_are_not_kept(
+    hub_at: Callable[..., UsedHub], tmp_path: Path, *, is_restarted: bool
+) -> None:
+    hub = hub_at(pseudonymise_after_days=30.0)
+    hub.take(some_use("gone", START, 600, "gone"))
+    away_for_a_day(hub)
+    if is_restarted:
+        hub.restart()
+    hub.now = START + 60 * DAY
+    for _ in range(8):
+        hub.now += 3600
+        hub.tend()
+    rest = texts(tmp_path).replace(b"~anna", b"").replace(b"~gone", b"").replace(b"'gone', 'g0'", b"")
+    assert b"anna" not in rest
+    assert b"'gone', 'X1'" not in rest
+    assert not hub.book.standing().stays
+    # That there is a hole is still known.
+    assert len(hub.book.standing().holes["n"]) == 2
 
 
 def test_files_are_few(hub_at: Callable[..., UsedHub]) -> None:
