@@ -220,7 +220,8 @@ def texts(folder: Path) -> bytes:
     """Give all that files of use say, as it can be read."""
     found = b""
     for path in folder.rglob("*.parquet"):
-        for row in duckdb.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall():
+        rows: list[tuple[Any, ...]] = duckdb.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+        for row in rows:
             found += repr(row).encode()
             if "standing" in path.parent.name:
                 found += b"".join(b64decode(cell) for cell in row[2:3] if cell is not None)
