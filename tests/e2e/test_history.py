@@ -309,10 +309,10 @@ def test_a_finger_moves_the_cursor(herd: str, browser: Browser, browser_context_
         _go(phone, f"{herd}?gpu=GPU-alpha-0&range=24h")
         _drawn(phone)
         plot = phone.locator('figure[data-chart="Utilisation"] .u-over')
-        plot.scroll_into_view_if_needed()
         box = plot.bounding_box()
         assert box is not None
-        phone.touchscreen.tap(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+        # A tap on the element waits until it stands still: what loads above it may move it.
+        plot.tap(position={"x": box["width"] / 4, "y": box["height"] / 2})
         expect(phone.locator(".tooltip")).to_contain_text("ada")
     finally:
         context.close()
