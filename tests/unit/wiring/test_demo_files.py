@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -32,7 +35,7 @@ def past() -> DemoPast:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory, past: DemoPast) -> Iterator[Library]:
     opened = Library(
-        tmp_path_factory.mktemp("history"),
+        tmp_path_factory.mktemp("state") / "history",
         HistorySettings(minute_days=FINE_DAYS, min_free_bytes=0),
         UsageSettings(),
         open_samples=embedded_store,
@@ -104,3 +107,15 @@ def test_the_herd_as_a_whole_is_the_sum_of_its_devices(library: Library, past: D
         if stay.load >= 0.05
     )
     assert busy_hours == pytest.approx(drawn / 3600, rel=0.02)
+
+
+def test_the_documentation_s_question_is_answered(
+    library: Library, past: DemoPast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "history.md").read_text(encoding="utf-8")
+    (sql,) = re.findall(r'duckdb\.sql\("""(.*?)"""\)', page, re.DOTALL)
+    monkeypatch.chdir(library.tables.folder.parent)
+    assert "now()" in sql
+    rows = duckdb.execute(sql.replace("now()", f"to_timestamp({NOW})")).fetchall()
+    assert {row[0] for row in rows} == {key.type for key, _ in past.stays}
+    assert all(0 < row[1] < 1 for row in rows)
