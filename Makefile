@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Test files side by side, in the order of their collection: the browser's must come last (tests/e2e/conftest.py).
-WORKERS ?= 2
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Test files side by side. Most tests wait, for servers and deadlines: three at a time for two cores. Browsers do not.
+WORKERS ?= 3
+BROWSERS ?= 2
+SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 SOAK ?= 50
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
@@ -23,10 +24,11 @@ demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (htt
 test: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run all tests; as root on Debian installs the servers they use
 	@scripts/ldap-extra $(BIN)/python
 	@scripts/npm $(VENV) run --silent test
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest -n $(WORKERS) $(SIDE_BY_SIDE) --ignore=tests/e2e
+	$(BIN)/python -m pytest -n $(BROWSERS) $(SIDE_BY_SIDE) tests/e2e
 
 test-fast: $(VENV)/.ready-dev ## Run the unit and documentation tests only
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/unit tests/docs
+	$(BIN)/python -m pytest -n $(WORKERS) $(SIDE_BY_SIDE) tests/unit tests/docs
 
 check: $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Lint, format check, types, import contracts, page checks
 	$(BIN)/ruff check .
