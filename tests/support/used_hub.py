@@ -26,8 +26,12 @@ __all__ = ["UsedHub"]
 class UsedHub:
     """Takes samples, counts them, and keeps what was counted."""
 
-    def __init__(self, folder: Path, settings: HistorySettings, now: float = START) -> None:
+    def __init__(
+        self, folder: Path, settings: HistorySettings, now: float = START, *, keeps_names: bool = False
+    ) -> None:
+        """``keeps_names``: of whoever was beside a hole, however long ago by its clock, across restarts too."""
         self.now = now
+        self._keeps_names = keeps_names
         self._folder = folder
         self._settings = settings
         self._open()
@@ -35,6 +39,8 @@ class UsedHub:
     def _open(self) -> None:
         self.tables = Tables(self._folder, SHAPES, threads=1, clock=lambda: self.now)
         self.book = UsageBook(self.tables, self._settings, pseudonym=lambda user: f"~{user}")
+        if self._keeps_names:
+            self.book.names_seconds = math.inf
         self.historian = Historian(self._folder, self._settings, [self.book], wall=lambda: self.now)
         self.historian.open()
         # The plain count that this is compared with remembers whoever was beside a hole for ever.

@@ -27,7 +27,7 @@ def frames_of(seed: int) -> list[Frame]:
 
 def opened(folder: Path) -> UsedHub:
     """Open what the process keeps. Its days go by fast: the journal's files end often, and what they held ages."""
-    hub = UsedHub(folder, HistorySettings(min_free_bytes=0))
+    hub = UsedHub(folder, HistorySettings(min_free_bytes=0), keeps_names=True)
     hub.now = START + 20 * 86_400.0 + 1200.0 * hub.taken
     return hub
 
