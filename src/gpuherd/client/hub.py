@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gpuherd.client.errors import HubSilent
+from gpuherd.client.herd_views import Herd
 from gpuherd.client.line import HubLine
 from gpuherd.client.usage_views import Stays, Trends, Usage
 from gpuherd.client.views import Booking, Device, NewToken, Session, Timeline
@@ -40,6 +41,10 @@ class HubClient:
     def create_token(self, title: str, scopes: tuple[str, ...], days: int) -> NewToken:
         """Make an API token; needs a login, not a token."""
         return self._ask(NewToken, "POST", "account/tokens", {"title": title, "scopes": scopes, "days": days})
+
+    def herd(self) -> Herd:
+        """Give all nodes with their devices, processes and bookings, as of the hub's last tick."""
+        return self._ask(Herd, "GET", "fleet")
 
     def devices(self, now: int) -> tuple[Device, ...]:
         """Give every device that can be booked, a partitioned GPU as its slices."""

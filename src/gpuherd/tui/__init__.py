@@ -1,0 +1,1 @@
+"""The herd on a full terminal, live: `gpuherd top`."""
