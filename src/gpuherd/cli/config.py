@@ -27,6 +27,24 @@ def check(file: Path | None) -> None:
 
 
 @command.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--changed", "only_changed", is_flag=True, help="Only what is not as it is by default.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON instead of TOML.")
+def show(file: Path | None, only_changed: bool, as_json: bool) -> None:
+    """Show what FILE (or the default one) comes to: every key in force, passwords in addresses left out."""
+    import json
+
+    from gpuherd.wiring.config import load
+    from gpuherd.wiring.config_shown import config_shown, effective
+
+    config = load(file)
+    if as_json:
+        click.echo(json.dumps(effective(config, only_changed=only_changed), indent=2))
+    else:
+        click.echo(config_shown(config, only_changed=only_changed), nl=False)
+
+
+@command.command()
 def reference() -> None:
     """Print every key with its default and meaning, as Markdown."""
     from gpuherd.wiring.reference import config_reference

@@ -23,8 +23,10 @@ def value_text(value: Any) -> str:
     match value:
         case bool():
             return "true" if value else "false"
-        case int() | float():
-            return f"{value:g}" if isinstance(value, float) else str(value)
+        case int():
+            return str(value)
+        case float():
+            return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
         case str():
             # JSON's escapes are TOML's, except that TOML forbids DEL as it is.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
