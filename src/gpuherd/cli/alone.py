@@ -26,6 +26,7 @@ def standing_alone(command: click.Command) -> click.Command:
     @click.pass_context
     def callback(
         context: click.Context,
+        /,
         *arguments: Any,
         config_file: Path | None,
         state_dir: Path | None,
