@@ -1,0 +1,126 @@
+"""This machine alone, without a hub: read as an agent reads it, judged as the hub judges it.
+
+The driver is asked in a probe of its own, so that one that hangs holds nobody up. What a device is is decided by
+``fleet`` alone. A device that someone holds without working counts as busy until it has been watched for as long as the
+idle window is, as nobody knows what it did before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from gpuherd.agent.numbering import Numbering
+from gpuherd.agent.settings import AgentSettings
+from gpuherd.agent.watch import ProbeWatch
+from gpuherd.client.herd_views import Herd
+from gpuherd.fleet.clock import SystemClock
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.names import Names
+from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
+from gpuherd.model.errors import Failed
+from gpuherd.model.reports import Report
+from gpuherd.wiring.catalog import probe_spec
+from gpuherd.wiring.config import default_config_files, load
+
+__all__ = ["Here", "look_here", "look_here_plainly"]
+
+NODE_ID = "here"
+DEADLINE_SECONDS = 20.0
+"""So long a look may take: that of a driver which hangs in its first call, and what comes after it."""
+AGAIN_SECONDS = 0.1
+LOOK_INTERVAL_SECONDS = 1.0
+
+
+class Here:
+    """This machine, to be looked at any number of times: ``async with Here() as here: herd = await here.look()``."""
+
+    def __init__(
+        self,
+        agent: AgentSettings | None = None,
+        availability: AvailabilitySettings | None = None,
+        display: DisplaySettings | None = None,
+        *,
+        interval_seconds: float = LOOK_INTERVAL_SECONDS,
+    ) -> None:
+        """``interval_seconds``: how often it is going to be looked at."""
+        agent = agent or AgentSettings()
+        self._watch = ProbeWatch(probe_spec(agent), deadline_seconds=agent.collect_deadline_seconds)
+        self._numbering = Numbering()
+        self._interval_seconds = interval_seconds
+        self._fleet = Fleet(
+            clock=SystemClock(), settings=availability, names=Names(display or DisplaySettings())
+        )
+        self._fleet.add_node(NODE_ID, agent.node_name or socket.gethostname())
+        self.answer = b""
+        """The last look as the hub would tell it: the JSON of ``GET /api/v1/fleet``."""
+
+    @classmethod
+    def configured(cls, *, interval_seconds: float = LOOK_INTERVAL_SECONDS) -> Here:
+        """Make one by this machine's gpuherd.toml as far as one may read it; ``Misconfigured`` if it is wrong."""
+        file = next((file for file in default_config_files() if os.access(file, os.R_OK)), None)
+        if file is None:
+            return cls(interval_seconds=interval_seconds)
+        config = load(file)
+        return cls(config.agent, config.availability, config.display, interval_seconds=interval_seconds)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._watch.stop()
+
+    async def look(self) -> Herd:
+        """Look once; a herd of one node, without devices if there are none. ``Failed`` if nothing can be read."""
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                report = await self._report()
+        except TimeoutError:
+            raise Failed(
+                f"this machine did not tell within {DEADLINE_SECONDS:.0f} s what its GPUs do; "
+                "see what is wrong with: gpuherd doctor"
+            ) from None
+        self._fleet.accept_report(NODE_ID, report, self._interval_seconds)
+        self._fleet.tick()
+        self.answer = msgspec.json.encode(self._fleet.view())
+        return msgspec.json.decode(self.answer, type=Herd)
+
+    async def _report(self) -> Report:
+        while True:
+            reading = await self._watch.read()
+            if reading is None:
+                why = self._watch.trouble or "the probe does not answer"
+                raise Failed(f"nothing can be read on this machine: {why}")
+            self._numbering.entries(reading)
+            report = self._numbering.report(reading)
+            if not any(problem.code == "gpus_pending" for problem in report.sample.problems):
+                return report
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
+def look_here(*, looks: int = 1) -> Herd:
+    """Look at this machine; of several looks give the last, as rates such as CPU use need two. Blocks."""
+    return asyncio.run(_look(looks))[0]
+
+
+def look_here_plainly(*, looks: int = 1) -> tuple[Herd, bytes]:
+    """Look at this machine, and give also the JSON that a hub would tell."""
+    return asyncio.run(_look(looks))
+
+
+async def _look(looks: int) -> tuple[Herd, bytes]:
+    logging.getLogger("gpuherd").addHandler(logging.NullHandler())  # what parts log is told in the herd, too
+    async with Here.configured() as here:
+        herd = await here.look()
+        for _ in range(looks - 1):
+            await asyncio.sleep(AGAIN_SECONDS)
+            herd = await here.look()
+        return herd, here.answer
