@@ -48,7 +48,11 @@ class HubClient:
 
     def devices(self, now: int) -> tuple[Device, ...]:
         """Give every device that can be booked, a partitioned GPU as its slices."""
-        return self._ask(Timeline, "GET", "timeline", since=now, until=now + 1).devices
+        return self.timeline(now, now + 1).devices
+
+    def timeline(self, since: int, until: int, **wanted: Any) -> Timeline:
+        """Tell what is booked from ``since`` to ``until``, UTC epoch seconds; ``wanted`` may name a node."""
+        return self._ask(Timeline, "GET", "timeline", since=since, until=until, **wanted)
 
     def bookings(self, **wanted: Any) -> list[Booking]:
         """Give bookings, the newest first; ``wanted`` as the API has it: mine, node, since, until, state, limit."""

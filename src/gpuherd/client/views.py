@@ -11,6 +11,7 @@ from gpuherd.model.text import clip
 __all__ = [
     "Account",
     "BookedDevice",
+    "BookedTime",
     "Booking",
     "Conflict",
     "Device",
@@ -18,6 +19,7 @@ __all__ = [
     "NewToken",
     "Session",
     "TimeChoice",
+    "Timeline",
 ]
 
 
@@ -99,10 +101,26 @@ class Device(Struct, frozen=True, kw_only=True):
     short_name: str | None = None
 
 
-class Timeline(Struct, frozen=True, kw_only=True):
-    """Of which only the devices matter here."""
+class BookedTime(Struct, frozen=True, kw_only=True):
+    """A booking in the timeline; ``devices`` are positions in the timeline's devices."""
 
+    id: int
+    holder: str = ""
+    starts_at: int
+    ends_at: int
+    is_own: bool = False
+    devices: tuple[int, ...] = ()
+
+
+class Timeline(Struct, frozen=True, kw_only=True):
+    """Devices × time: what is booked within a span."""
+
+    time: float | None = None
+    """By the hub's clock, epoch seconds."""
+    is_current: bool = True
+    """False while the hub cannot ask its records: bookings as they were last known."""
     devices: tuple[Device, ...] = ()
+    bookings: tuple[BookedTime, ...] = ()
 
 
 class Conflict(Struct, frozen=True, kw_only=True):
