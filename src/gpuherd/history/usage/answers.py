@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,9 +77,9 @@ class UseSums:
         )
 
     @classmethod
-    def of(cls, measures: Floats) -> UseSums:
+    def of(cls, measures: Sequence[float]) -> UseSums:
         """Read a row of measures, NaN for unknown energy."""
-        held, gpu, busy, unknown, work, memory, joules = measures.tolist()
+        held, gpu, busy, unknown, work, memory, joules = measures
         return cls(held, gpu, busy, unknown, work, memory, None if math.isnan(joules) else joules)
 
 

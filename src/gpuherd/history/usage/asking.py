@@ -198,7 +198,7 @@ class UsageReader:
                     first=columns["first"][row],
                     last=columns["last"][row],
                     is_open=self._book.is_open(key, columns["last"][row], now),
-                    sums=UseSums.of(measures[row]),
+                    sums=UseSums.of(measures[row].tolist()),
                     command=commands.get(columns["session"][row]),
                 )
             )

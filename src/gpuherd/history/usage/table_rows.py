@@ -6,13 +6,13 @@ The engine adds up and counts. What is handled one by one here is bounded, howev
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuherd.history.batch import USE_MEASURES, Floats
+from gpuherd.history.batch import USE_MEASURES
 from gpuherd.history.tables.engine import Columns
 from gpuherd.history.usage.answers import UseRow, UseSums
 from gpuherd.history.usage.counting import JOULES
@@ -124,40 +124,40 @@ def table_rows(
 
     ``keys``: what places are called, if not as the rows say themselves.
     """
-    measures, types = _measures(told), told["type"]
     places = told["place"].tolist()
     starts = [row for row, place in enumerate(places) if not row or places[row - 1] != place]
-    ends = [*starts[1:], len(places)][: len(starts)]
+    by_type, joined = _summed(told, starts)
+    types, names = told["type"].tolist(), told["name"].tolist()
+    counted = [told[name].tolist() for name in ("users", "devices", "stays")]
     rows = tuple(
         UseRow(
-            told["name"][start] if keys is None else keys[places[start]],
-            UseSums.of(_joined(measures[start:end])),
-            _typed(measures[start:end], types[start:end]),
-            *(int(told[name][start]) for name in ("users", "devices", "stays")),
+            names[start] if keys is None else keys[places[start]],
+            joined[number],
+            _typed(by_type[start:end], types[start:end]),
+            *(int(each[start]) for each in counted),
         )
-        for start, end in zip(starts, ends, strict=True)
+        for number, (start, end) in enumerate(itertools.pairwise([*starts, len(places)]))
     )
-    every_type = _measures(totals)
+    every_type, every = _summed(totals, [0] if len(totals["type"]) else [])
     total = UseRow(
         None,
-        UseSums.of(_joined(every_type)) if len(every_type) else UseSums(),
-        _typed(every_type, totals["type"]),
+        every[0] if every else UseSums(),
+        _typed(every_type, totals["type"].tolist()),
         *(int(counts[name][0]) for name in ("users", "devices", "stays")),
     )
     return rows, total, int(told["places"][0]) if places else 0
 
 
-def _measures(columns: Columns) -> Floats:
-    return np.column_stack([columns[name].astype(np.float64) for name in USE_MEASURES])
+def _summed(columns: Columns, starts: list[int]) -> tuple[list[UseSums], list[UseSums]]:
+    """Give the sums of each line, and those of the lines from each start to the next."""
+    measures = np.column_stack([columns[name].astype(np.float64) for name in USE_MEASURES])
+    if not starts:
+        return [], []
+    joined = np.add.reduceat(np.nan_to_num(measures), starts, axis=0)
+    is_told = np.logical_or.reduceat(~np.isnan(measures[:, JOULES]), starts)
+    joined[~is_told, JOULES] = np.nan
+    return [UseSums.of(line) for line in measures.tolist()], [UseSums.of(line) for line in joined.tolist()]
 
 
-def _joined(by_type: Floats) -> Floats:
-    sums: Floats = np.nan_to_num(by_type).sum(axis=0)
-    if np.isnan(by_type[:, JOULES]).all():
-        sums[JOULES] = np.nan
-    return sums
-
-
-def _typed(measures: Floats, types: NDArray[Any]) -> dict[str, UseSums]:
-    used = np.flatnonzero(measures[:, 0] > 0).tolist()
-    return {str(types[at]): UseSums.of(measures[at]) for at in used}
+def _typed(by_type: Sequence[UseSums], types: Sequence[Any]) -> dict[str, UseSums]:
+    return {str(kind): sums for kind, sums in zip(types, by_type, strict=True) if sums.held_seconds > 0}
