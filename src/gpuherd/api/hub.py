@@ -57,7 +57,7 @@ from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.settings import AvailabilitySettings, PrivacySettings
 from gpuherd.fleet.views import DeviceView, FleetNotice, FleetView, NodeView, UserView
 from gpuherd.model.errors import Failed
-from gpuherd.model.people import Viewer
+from gpuherd.model.people import PrivacyClass, Viewer
 from gpuherd.model.reports import Report
 from gpuherd.model.targets import NodeWay
 from gpuherd.records.last_reports import LastReports
@@ -264,6 +264,10 @@ class Hub:
                 self._supervisor.add(
                     watch.name, watch.look, every_seconds=watch.look_every_seconds, deadline_seconds=None
                 )
+            )
+        for chore in self._outfit.chores(self):
+            self._supervisor.add(
+                chore.name, chore.look, every_seconds=chore.look_every_seconds, deadline_seconds=None
             )
         roster.start(self._supervisor)
         if self._remembering is not None:
@@ -516,6 +520,10 @@ class Hub:
     def fleet_view(self, viewer: Viewer) -> FleetView:
         """Give everything that the viewer may see."""
         return self._views.herd(viewer)
+
+    async def calm_view(self, privacy: PrivacyClass) -> FleetView:
+        """Give everything that a class may see."""
+        return await self._views.calmly(privacy)
 
     def door_view(self, way: NodeWay) -> FleetView:
         """Give what the page of an older tool shows."""

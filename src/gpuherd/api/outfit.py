@@ -52,6 +52,9 @@ class Outfit(Protocol):
     def doors(self, services: Services, arrivals: Arrivals) -> Sequence[Door]:
         """Give further listeners."""
 
+    def chores(self, services: Services) -> Sequence[Watch]:
+        """Give what the hub does again and again besides."""
+
     def notices(self) -> Sequence[FleetNotice]:
         """Tell what everyone who looks should know about this outfit."""
 
@@ -69,6 +72,10 @@ class BareOutfit:
 
     def doors(self, services: Services, arrivals: Arrivals) -> Sequence[Door]:
         """Open nothing."""
+        return ()
+
+    def chores(self, services: Services) -> Sequence[Watch]:
+        """Do nothing besides."""
         return ()
 
     def notices(self) -> Sequence[FleetNotice]:

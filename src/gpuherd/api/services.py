@@ -13,7 +13,7 @@ from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
-from gpuherd.model.people import Viewer
+from gpuherd.model.people import PrivacyClass, Viewer
 from gpuherd.model.reports import Report
 from gpuherd.model.targets import NodeWay
 
@@ -73,6 +73,9 @@ class Services(Protocol):
 
     def fleet_view(self, viewer: Viewer) -> FleetView:
         """Give everything that the viewer may see, as of the last tick."""
+
+    async def calm_view(self, privacy: PrivacyClass) -> FleetView:
+        """Give everything that a class may see, put together without holding anyone up."""
 
     def door_view(self, way: NodeWay) -> FleetView:
         """Give what the page of an older tool shows, whose own nodes come this way."""

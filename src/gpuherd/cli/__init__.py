@@ -27,8 +27,10 @@ _COMMANDS = {
     "backup": ("gpuherd.cli.backup_", "Write all records to a file, on the hub's machine."),
     "restore": ("gpuherd.cli.restore", "Put records back out of a backup."),
     "import": ("gpuherd.cli.import_", "Take over the configuration of another tool."),
+    "export": ("gpuherd.cli.export", "Write the herd as a page and tables, for any web server."),
     "config": ("gpuherd.cli.config", "Check the configuration or show what it can hold."),
     "doctor": ("gpuherd.cli.doctor", "Find out what is wrong, and how to mend it."),
+    "completion": ("gpuherd.cli.completion", "Print what makes a shell complete commands and names."),
 }
 
 

@@ -435,9 +435,23 @@ class Fleet:
             nodes=tuple(self.nodes()),
         )
 
+    def frame(self, face: Face, nodes: tuple[NodeView, ...]) -> FleetView:
+        """What a class is shown of the herd as a whole, around nodes as it sees them."""
+        return FleetView(
+            time=self.clock.wall(),
+            tick=self.tick_number,
+            notices=face.notices(self._publication.notices),
+            totals=self.totals(),
+            nodes=nodes,
+        )
+
     def nodes(self) -> Iterable[NodeView]:
         """Every node, in the order in which people see them."""
         return (self._composer.node(node) for node in self._composer.sorted_nodes())
+
+    def node_ids(self) -> tuple[str, ...]:
+        """The ids of all nodes, in the same order."""
+        return tuple(node.id for node in self._composer.sorted_nodes())
 
     def node(self, node_id: str) -> NodeView | None:
         """One node, or none if it is not known."""

@@ -20,6 +20,7 @@ from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import FolderSettings
 from gpuherd.wiring.complaints import complaint
 from gpuherd.wiring.config_text import ConfigText
+from gpuherd.wiring.exporting.settings import ExportSettings
 from gpuherd.wiring.settings import LegacySettings, NodesSettings
 
 __all__ = ["Config", "default_config_files", "default_state_dir", "load", "read_config"]
@@ -39,6 +40,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     display: DisplaySettings = DisplaySettings()
     nodes: tuple[NodesSettings, ...] = ()
     folders: tuple[FolderSettings, ...] = ()
+    export: ExportSettings = ExportSettings()
     legacy: LegacySettings = LegacySettings()
     folder: Path = Path()
     """Where the file lies: other files that it names are looked for from there. Not a key of the file."""

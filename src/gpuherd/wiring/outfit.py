@@ -23,6 +23,7 @@ from gpuherd.wiring.aliases import read_aliases
 from gpuherd.wiring.booking_files import with_full_paths
 from gpuherd.wiring.catalog import FINDERS, WAYS
 from gpuherd.wiring.config import Config
+from gpuherd.wiring.exporting.timer import ExportTimer
 from gpuherd.wiring.login_ways import login_ways
 from gpuherd.wiring.past import past_outfit
 from gpuherd.wiring.settings import LegacySettings, NodesSettings
@@ -109,6 +110,13 @@ class ConfiguredOutfit:
         doors: Callable[..., Sequence[Door]] = resolve("gpuherd.wiring.old_tools:legacy_doors")
         with config.source.locating():
             return doors(config, services, arrivals, self._tellers)
+
+    def chores(self, services: Services) -> Sequence[Watch]:
+        """Keep the files up to date that are asked for."""
+        config = self._config
+        if not config.export.is_wanted:
+            return ()
+        return [ExportTimer(config.export, services, folder=config.folder)]
 
     def notices(self) -> Sequence[FleetNotice]:
         """Tell of doors that ask for no credential and what happens there, and of a password that everyone knows."""
