@@ -30,7 +30,6 @@ _COMMANDS = {
     "export": ("gpuherd.cli.export", "Write the herd as a page and tables, for any web server."),
     "config": ("gpuherd.cli.config", "Check the configuration or show what it can hold."),
     "doctor": ("gpuherd.cli.doctor", "Find out what is wrong, and how to mend it."),
-    "completion": ("gpuherd.cli.completion", "Print what makes a shell complete commands and names."),
 }
 
 
