@@ -67,7 +67,7 @@ def hubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, HubProc
 
 
 @pytest.fixture(
-    scope="module", params=[pair for pair in FILES if pair[1] != "login"], ids=lambda pair: "-".join(pair)
+    scope="module", params=[pair for pair in FILES if pair[1] != "login"], ids="-".join
 )
 def scene(
     request: pytest.FixtureRequest, hubs: dict[str, HubProcess], tmp_path_factory: pytest.TempPathFactory

@@ -1,0 +1,84 @@
+"""The page through the proxies of deploy/, at the root and below a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.hub_process import HubProcess
+from e2e.places import SOON
+from e2e.reports import gpu, report, working
+from support.front_doors import FILES, front_door
+
+PASSWORD = "correct horse battery"
+LIVE_SECONDS = 2.0
+CONFIG = """
+[hub]
+public = "read"
+tick_seconds = 0.2
+trusted_proxies = ["127.0.0.1"]
+[login.proxy]
+networks = ["127.0.0.1"]
+[history]
+enabled = false
+"""
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    """The certificates are of an authority that only the tests know, and whoever looks claims to be someone."""
+    return {
+        **browser_context_args,
+        "ignore_https_errors": True,
+        "extra_http_headers": {"X-Remote-User": "mallory", "X_Remote_User": "mallory"},
+    }
+
+
+@pytest.fixture(scope="module")
+def hubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, HubProcess]]:
+    """Run a hub at the root and one below a path."""
+    found = {
+        layout: HubProcess(tmp_path_factory.mktemp("hub"), base_path=path, config=CONFIG)
+        for layout, path in (("root", "/"), ("subpath", "/gpus/"))
+    }
+    for hub in found.values():
+        hub.administer("account", "create", "ada", "--role", "admin", "--password-file", "-", stdin=PASSWORD)
+        hub.launch()
+    for hub in found.values():
+        hub.wait_until_it_answers()
+    yield found
+    for hub in found.values():
+        hub.kill()
+
+
+@pytest.mark.parametrize(("proxy", "layout"), [pair for pair in FILES if pair[1] != "login"], ids=str)
+def test_the_page_is_live_and_one_logs_in_through_a_proxy(
+    proxy: Any, layout: Any, page: Page, hubs: dict[str, HubProcess], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    hub = hubs[layout]
+    node = hub.join(f"behind-{proxy}")
+    requested: list[str] = []
+    page.context.on("request", lambda request: requested.append(request.url))
+    with front_door(proxy, layout, tmp_path_factory.mktemp(proxy) / layout, hub.url) as door:
+        node.report(report([(gpu(0, uuid=f"GPU-{proxy}"), working(0.11))]))
+        page.goto(f"{door.url}?gpu=GPU-{proxy}")
+        main = page.locator("main")
+        expect(main).to_have_attribute("data-live", "true", timeout=SOON)
+        expect(main).to_contain_text("11 %", timeout=SOON)
+        for percent in (47, 83):
+            node.report(report([(gpu(0, uuid=f"GPU-{proxy}"), working(percent / 100))]))
+            expect(main).to_contain_text(f"{percent} %", timeout=LIVE_SECONDS * 1000)
+        # Nobody is whom the browser claims to be; the form works, and the cookie is kept.
+        page.get_by_role("link", name="Log in").click()
+        page.get_by_label("Name", exact=True).fill("ada")
+        page.get_by_label("Password", exact=True).fill(PASSWORD)
+        page.get_by_role("button", name="Log in", exact=True).click()
+        expect(page.get_by_role("button", name="ada: account")).to_be_visible(timeout=SOON)
+        page.reload()
+        expect(page.get_by_role("button", name="ada: account")).to_be_visible(timeout=SOON)
+        assert requested
+        assert [url for url in requested if not url.startswith((door.url, "data:", "blob:"))] == []
+        page.goto("about:blank")  # or it complains of a hub that is gone
