@@ -6,11 +6,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuherd.history.batch import Batch
+from gpuherd.history.batch import Batch, Samples
 from gpuherd.history.herd.shapes import HERD_SHAPES, MINUTE, QUARTER, SUMS
 from gpuherd.history.herd.tally import MINUTE_SECONDS, Sums, Tally, added
 from gpuherd.history.settings import HistorySettings
@@ -24,6 +26,8 @@ __all__ = ["DAY_SECONDS", "QUARTER_SECONDS", "HerdSink"]
 
 NAME = "herd"
 QUARTER_SECONDS, HOUR_SECONDS, DAY_SECONDS = 900, 3600, 86_400
+COUNT_ROWS = 8192
+"""Samples are summed up when there are so many, or somebody asks."""
 FOLD_AT_ONCE = 16
 """Pieces become one when a day has so many; and when it is over."""
 
@@ -35,7 +39,13 @@ class HerdSink:
         self._tables = tables
         self._settings = settings
         self._tally = Tally()
+        self._counting = threading.Lock()
+        """Held while samples are summed up, and by whoever wants to see all sums."""
         self._lock = threading.Lock()
+        """Held for moments."""
+        self._heard: list[tuple[int, Samples]] = []
+        """Samples that are not summed up yet, with their files."""
+        self._heard_rows = 0
         self._waiting: dict[int, list[Sums]] = {}
         self._version = 0
         self._failure: tuple[str, float] | None = None
@@ -51,15 +61,31 @@ class HerdSink:
         return self._tables.catalogue.settled(NAME)
 
     def take(self, batch: Batch, file: int) -> None:
-        """Sum up what the journal holds."""
+        """Keep what the journal holds, and sum it up when there is enough."""
         if not len(batch.devices):
             return
-        sums = self._tally.add(batch.devices)
         with self._lock:
-            waiting = self._waiting.setdefault(file, [])
-            waiting.append(sums)
-            if len(waiting) > 256:
-                waiting[:] = [added(waiting)]
+            self._heard.append((file, batch.devices))
+            self._heard_rows += len(batch.devices)
+            is_enough = self._heard_rows >= COUNT_ROWS
+        if is_enough:
+            self._count()
+
+    def _count(self) -> None:
+        """Sum up what was heard. If that fails it stays: its file is not settled, and comes again at the next start."""
+        with self._counting:
+            with self._lock:
+                heard = list(self._heard)
+            for file, group in groupby(heard, key=itemgetter(0)):
+                batches = [samples for _, samples in group]
+                sums = self._tally.add(*batches)
+                with self._lock:
+                    waiting = self._waiting.setdefault(file, [])
+                    waiting.append(sums)
+                    if len(waiting) > 256:
+                        waiting[:] = [added(waiting)]
+                    del self._heard[: len(batches)]
+                    self._heard_rows -= sum(map(len, batches))
 
     def tend(self, now: float, open_file: int) -> None:
         """Write what is complete, fold what is over and forget what is old. Raises ``Failed``."""
@@ -98,12 +124,14 @@ class HerdSink:
 
     def waiting(self) -> tuple[Sums, list[str]]:
         """Give the sums that are in no file yet, and the names of their types."""
+        self._count()
         with self._lock:
             pieces = [piece for pieces in self._waiting.values() for piece in pieces]
             return added(pieces), list(self._tally.types)
 
     def begins_at(self) -> float | None:
         """Tell since when the herd has been watched, as far as it is still kept, UTC epoch seconds; none if never."""
+        self._count()
         with self._lock:
             waiting = [
                 float(piece.minute.min())
@@ -127,6 +155,7 @@ class HerdSink:
     def _seal(self, open_file: int) -> None:
         if open_file <= self.settled:
             return
+        self._count()
         with self._lock:
             files = [file for file in self._waiting if file < open_file]
             sums = added([piece for file in files for piece in self._waiting[file]])

@@ -133,7 +133,8 @@ class Stretches:
         with np.errstate(invalid="ignore"):
             seconds = np.where(distance <= _PATIENCE * usual, distance, usual)
             is_doubtful = np.isnan(self.usual[device]) & (usual > FIRST_SECONDS)
-        is_doubtful[np.setdiff1d(known, known[np.unique(device[known], return_index=True)[1]])] = False
+        if is_doubtful.any():
+            is_doubtful[np.setdiff1d(known, known[np.unique(device[known], return_index=True)[1]])] = False
         latest = guess.copy()
         latest[device[known]] = distance[known]
         # Slowly: one lost sample does not make a longer interval.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,11 +26,15 @@ MOST_FIRSTS = 2**15
 """Devices of which the first sample waits for the second; the oldest is given up for another."""
 MOST_DEVICES = 2**18
 """With more than this, those that were not heard of for longest are forgotten."""
-_UTILIZATION = DEVICE_METRICS.index("utilization_gpu")
-_POWER = DEVICE_METRICS.index("power_watts")
-_MEMORY = DEVICE_METRICS.index("memory_used_bytes")
+_MEASURED = [DEVICE_METRICS.index(name) for name in ("utilization_gpu", "power_watts", "memory_used_bytes")]
 _STATES = len(DEVICE_STATES)
-_IN_USE = (DEVICE_STATES.index("busy"), DEVICE_STATES.index("held"))
+_PLACE_OF_STATE = np.minimum(np.arange(256), _STATES - 1)
+_PLACE_OF_STATE[NOT_JUDGED] = _STATES
+_IS_IN_USE = np.isin(np.arange(256), (DEVICE_STATES.index("busy"), DEVICE_STATES.index("held")))
+_WORK = SUMS.index("utilization_seconds")
+_JOULES = SUMS.index("power_joules")
+_BYTES = SUMS.index("memory_used_byte_seconds")
+"""Behind each of these is how long, or of how much, it was known."""
 _FIRST_CLASS = SUMS.index("in_use_0_seconds")
 _FIRST_GPU = SUMS.index("gpu_free")
 _IS_POWER = np.array([name.startswith("power_") for name in SUMS], np.float64)
@@ -52,8 +56,21 @@ class Sums:
         return len(self.minute)
 
 
-_Piece = tuple[NDArray[np.int64], Floats, Floats, Floats]
-"""Stretches of time: of which type, from when, until when, and what is added in each second."""
+_Piece = tuple[NDArray[np.int64], Floats, Floats, NDArray[np.int64]]
+"""Stretches of time: of which type, from when, until when, and where it says what is added in each second."""
+
+
+class _Heard(NamedTuple):
+    """Samples sorted by device and time."""
+
+    device: NDArray[np.int64]
+    time: Floats
+    type: NDArray[np.int64]
+    values: Floats
+    """Rows × _MEASURED."""
+    state: NDArray[np.uint8]
+    memory_total: Floats
+    share: Floats
 
 
 class _First(NamedTuple):
@@ -89,39 +106,66 @@ class Tally:
         """How many it remembers."""
         return len(self._devices)
 
-    def add(self, samples: Samples) -> Sums:
-        """Sum up samples of devices. A GPU without a type is partitioned: its slices count instead, but for its power.
+    def add(self, *batches: Samples) -> Sums:
+        """Sum up samples of devices, those of each batch after those of the ones before it.
 
-        Slices do not know what they draw.
+        A GPU without a type is partitioned: its slices count instead, but for its power, which they do not know. What
+        can be done for all batches at once is: much of it takes as long for ten samples as for a thousand.
         """
         if len(self._devices) > self._most_devices:
             self._forget()
-        numbers, types = self._places.of(samples)
-        device = numbers[samples.subject] if len(numbers) else np.empty(0, np.int64)
-        order = np.lexsort((samples.time, device))
-        device, time = device[order], samples.time[order]
-        if not len(device):
+        heard = [self._sorted(samples) for samples in batches if len(samples)]
+        if not heard:
             return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
-        self._additions += 1
-        self._heard[device] = self._additions
-        subject = samples.subject[order]
-        measures = measures_of(
-            samples.values[order],
-            samples.state[order],
-            samples.memory_total[subject],
-            None if samples.share is None else samples.share[subject],
+        types = np.concatenate([each.type for each in heard])
+        measures = _measures_of(*(np.concatenate([each[place] for each in heard]) for place in range(3, 7)))
+        is_split = types == 0
+        if is_split.any():
+            measures[is_split] *= _IS_POWER
+        pieces: list[_Piece] = []
+        more: list[Floats] = []
+        first = 0
+        for each in heard:
+            self._additions += 1
+            self._heard[each.device] = self._additions
+            row, start, end = self._stretches.of(each.device, each.time)
+            pieces.append((each.type[row], start, end, first + row))
+            for type_number, begin, until, own in self._first_ones(each, measures, first):
+                place = np.array([len(measures) + len(more)])
+                pieces.append((np.array([type_number]), np.array([begin]), np.array([until]), place))
+                more.append(own)
+            first += len(each.device)
+        known = _joined(pieces)
+        more.append(_IS_COVERED)
+        covered = self._newly_covered(*known[:3], len(measures) + len(more) - 1)
+        return _by_minute(*_joined([known, *covered]), np.concatenate((measures, more)))
+
+    def _sorted(self, samples: Samples) -> _Heard:
+        """Give samples by device and time."""
+        numbers, types = self._places.of(samples)
+        subject = samples.subject
+        heard = _Heard(
+            device=numbers[subject],
+            time=samples.time,
+            type=types[subject],
+            values=samples.values[:, _MEASURED],
+            state=samples.state,
+            memory_total=samples.memory_total[subject],
+            share=np.ones(len(subject)) if samples.share is None else samples.share[subject],
         )
-        row, start, end = self._stretches.of(device, time)
-        own = types[subject]
-        measures[own == 0] *= _IS_POWER
-        pieces = [(own[row], start, end, measures[row]), *self._first_ones(device, time, own, measures)]
-        pieces += self._newly_covered(pieces)
-        return _by_minute(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+        if bool((heard.device[1:] > heard.device[:-1]).all()):
+            return heard
+        order = np.lexsort((heard.time, heard.device))
+        return _Heard._make(column[order] for column in heard)
 
     def _first_ones(
-        self, device: NDArray[np.int64], time: Floats, types: NDArray[np.int64], measures: Floats
-    ) -> Iterator[_Piece]:
-        """Hold first samples back until there is a second, and give those of which there is one now."""
+        self, heard: _Heard, measures: Floats, first_row: int
+    ) -> Iterator[tuple[int, float, float, Floats]]:
+        """Hold first samples back until there is a second, and give those of which there is one now.
+
+        With their type, the stretch of time they stand for, and what is added in each second of it.
+        """
+        device = heard.device
         rows = np.flatnonzero(np.append(True, device[1:] != device[:-1]))
         usual = self._stretches.usual[device[rows]]
         if self._firsts:
@@ -129,33 +173,26 @@ class Tally:
                 first = self._firsts.pop(number, None) if seconds > 0 else None
                 if first is not None and seconds <= FIRST_SECONDS:
                     for start, end in self._stretches.fill(number, first.time - seconds, first.time):
-                        yield (
-                            np.array([first.type]),
-                            np.array([start]),
-                            np.array([end]),
-                            first.measures[np.newaxis],
-                        )
+                        yield first.type, start, end, first.measures
         for row in rows[np.isnan(usual)].tolist():
             if len(self._firsts) >= MOST_FIRSTS:
                 del self._firsts[next(iter(self._firsts))]
-            self._firsts[int(device[row])] = _First(float(time[row]), int(types[row]), measures[row].copy())
+            self._firsts[int(device[row])] = _First(
+                float(heard.time[row]), int(heard.type[row]), measures[first_row + row].copy()
+            )
 
-    def _newly_covered(self, pieces: list[_Piece]) -> list[_Piece]:
+    def _newly_covered(
+        self, types: NDArray[np.int64], starts: Floats, ends: Floats, place: int
+    ) -> list[_Piece]:
         """Tell of which time something is known that nothing was known of before."""
-        types, starts, ends = (np.concatenate([piece[place] for piece in pieces]) for place in range(3))
         covered = []
-        for number in np.unique(types).tolist():
+        for number in np.flatnonzero(np.bincount(types, minlength=1)).tolist():
             chosen = types == number
             fresh = self._covered.setdefault(number, Covered()).add(starts[chosen], ends[chosen])
             if fresh:
                 edges = np.array(fresh)
                 covered.append(
-                    (
-                        np.full(len(fresh), number),
-                        edges[:, 0],
-                        edges[:, 1],
-                        np.tile(_IS_COVERED, (len(fresh), 1)),
-                    )
+                    (np.full(len(fresh), number), edges[:, 0], edges[:, 1], np.full(len(fresh), place))
                 )
         return covered
 
@@ -194,33 +231,39 @@ class Tally:
         return number
 
 
-def measures_of(
-    values: Floats, state: NDArray[np.uint8], memory_total: Floats, share: Floats | None = None
-) -> Floats:
-    """Give what each sample adds in a second. ``share``: what part of a GPU it is of; none: all of one."""
-    rows = len(values)
-    parts = np.ones(rows) if share is None else share
-    measures = np.zeros((rows, len(SUMS)))
-    place = np.where(state == NOT_JUDGED, _STATES, np.minimum(state, _STATES - 1))
-    measures[np.arange(rows), place] = 1.0
-    measures[np.arange(rows), _FIRST_GPU + place] = parts
-    work, power, used = values[:, _UTILIZATION], values[:, _POWER], values[:, _MEMORY]
-    for name, known_name, column in (
-        ("utilization_seconds", "utilization_known_seconds", work),
-        ("power_joules", "power_known_seconds", power),
-    ):
-        measures[:, SUMS.index(name)] = np.nan_to_num(column)
-        measures[:, SUMS.index(known_name)] = ~np.isnan(column)
-    is_known = ~np.isnan(used) & (memory_total > 0)
-    measures[:, SUMS.index("memory_used_byte_seconds")] = np.where(is_known, used, 0.0)
-    measures[:, SUMS.index("memory_total_byte_seconds")] = np.where(is_known, memory_total, 0.0)
-    in_use = np.flatnonzero(np.isin(state, _IN_USE) & ~np.isnan(work))
-    number = np.clip(np.searchsorted(DISTRIBUTION_EDGES, work[in_use], side="right") - 1, 0, CLASSES - 1)
-    measures[in_use, _FIRST_CLASS + number] = parts[in_use]
+def measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats) -> Floats:
+    """Give what each sample of a whole GPU adds in a second. ``values``: rows × DEVICE_METRICS."""
+    return _measures_of(values[:, _MEASURED], state, memory_total, np.ones(len(values)))
+
+
+def _measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats, share: Floats) -> Floats:
+    """Give what each sample adds in a second. ``values``: those of _MEASURED; ``share``: what part of a GPU it is."""
+    rows = np.arange(len(values))
+    measures = np.zeros((len(values), len(SUMS)))
+    place = _PLACE_OF_STATE[state]
+    measures[rows, place] = 1.0
+    measures[rows, _FIRST_GPU + place] = share
+    is_known = ~np.isnan(values)
+    known = np.where(is_known, values, 0.0)
+    measures[:, _WORK], measures[:, _WORK + 1] = known[:, 0], is_known[:, 0]
+    measures[:, _JOULES], measures[:, _JOULES + 1] = known[:, 1], is_known[:, 1]
+    is_told = is_known[:, 2] & (memory_total > 0)
+    measures[:, _BYTES] = np.where(is_told, known[:, 2], 0.0)
+    measures[:, _BYTES + 1] = np.where(is_told, memory_total, 0.0)
+    in_use = np.flatnonzero(_IS_IN_USE[state] & is_known[:, 0])
+    number = np.clip(np.searchsorted(DISTRIBUTION_EDGES, known[in_use, 0], side="right") - 1, 0, CLASSES - 1)
+    measures[in_use, _FIRST_CLASS + number] = share[in_use]
     return measures
 
 
-def _by_minute(type_number: NDArray[np.int64], start: Floats, end: Floats, measures: Floats) -> Sums:
+def _joined(pieces: Sequence[_Piece]) -> _Piece:
+    types, starts, ends, places = zip(*pieces, strict=True)
+    return np.concatenate(types), np.concatenate(starts), np.concatenate(ends), np.concatenate(places)
+
+
+def _by_minute(
+    type_number: NDArray[np.int64], start: Floats, end: Floats, place: NDArray[np.int64], measures: Floats
+) -> Sums:
     if not len(start):
         return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
     first = np.floor(start / MINUTE_SECONDS).astype(np.int64)
@@ -231,10 +274,14 @@ def _by_minute(type_number: NDArray[np.int64], start: Floats, end: Floats, measu
     edge = minute * MINUTE_SECONDS
     seconds = np.maximum(0.0, np.minimum(end[row], edge + MINUTE_SECONDS) - np.maximum(start[row], edge))
     kinds = int(type_number.max()) + 1
-    cells, place = np.unique((minute - first.min()) * kinds + type_number[row], return_inverse=True)
-    values = _summed(measures[row] * seconds[:, np.newaxis], place, len(cells))
+    cell = (minute - first.min()) * kinds + type_number[row]
+    is_narrow = int(cell.max()) < 2**16  # these are sorted without comparing them
+    order = np.argsort(cell.astype(np.uint16) if is_narrow else cell, kind="stable")
+    starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
+    cells = cell[order[starts]]
+    added_in_each = measures[place[row[order]]] * seconds[order, np.newaxis]
     edges = (cells // kinds + first.min()) * MINUTE_SECONDS
-    return Sums(edges, (cells % kinds).astype(np.int32), values)
+    return Sums(edges, (cells % kinds).astype(np.int32), np.add.reduceat(added_in_each, starts, axis=0))
 
 
 def _summed(values: Floats, place: NDArray[np.int64], cells: int) -> Floats:
