@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gpuherd.cli.showing import text_width
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.text import clean
 
@@ -78,6 +77,8 @@ def asked_hub(hub_url: str | None) -> str:
     login = login_file().load()
     if login is not None:
         return login.hub
+    import tomllib
+
     for file in (_config_folder() / "gpuherd.toml", Path("/etc/gpuherd/gpuherd.toml")):
         try:
             found = tomllib.loads(file.read_text(encoding="utf-8")).get("agent", {}).get("hub_url")
@@ -125,7 +126,7 @@ def tell(error: HubRefused, about: str = "") -> int:
     """Say on stderr what the hub refuses, and give the exit code for it; ``about`` goes before it."""
     for line in _words(error, about):
         click.echo(line, err=True)
-    return _EXIT_CODES.get(error.status, 1)
+    return 1 if error.detail.code == "not_a_hub" else _EXIT_CODES.get(error.status, 1)
 
 
 def own_zone(zone: str | None) -> str | None:
@@ -171,17 +172,10 @@ def span(starts_at: int, ends_at: int) -> str:
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     """Lay rows out in columns; nothing in them can act on the terminal."""
     lines = [[clean(cell, 60) for cell in row] for row in (header, *rows)]
-    widths = [max(_width(line[column]) for line in lines) for column in range(len(header))]
+    widths = [max(text_width(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
         "  ".join(
-            cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)
+            cell + " " * (width - text_width(cell)) for cell, width in zip(line, widths, strict=True)
         ).rstrip()
         for line in lines
-    )
-
-
-def _width(text: str) -> int:
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in text
     )

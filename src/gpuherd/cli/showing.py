@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
@@ -21,11 +22,13 @@ __all__ = [
     "ago",
     "bar",
     "bytes_text",
+    "clock",
     "fitted",
     "is_terminal",
     "page_out",
     "paint",
     "percent_text",
+    "plain_width",
     "share_text",
     "terminal_width",
     "text_width",
@@ -92,8 +95,9 @@ _COLOURS_16 = {
     "dim": "90",
     "strong": "1",
 }
-MIN_CUT_CELLS = 16
-"""A last column is cut down to so much before it goes as a whole."""
+MIN_CUT_CELLS = 20
+"""A last column is cut down to so much before other columns go."""
+_NARROWEST = 24
 _SIZES = ((2**40, "T"), (2**30, "G"), (2**20, "M"), (2**10, "K"))
 _SPANS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -143,27 +147,28 @@ class Screen(NamedTuple):
         rows: Sequence[Sequence[Cell]],
         *,
         indent: int = 0,
-        keep: Sequence[int] = (0, 1),
+        drop: Sequence[int] = (),
         gap: int = 2,
     ) -> list[str]:
-        """Lay rows of equal length out in columns that fit the width.
+        """Lay rows of equal length out in columns; no line is longer than the screen is wide.
 
-        What does not fit goes: first the last column is cut, then whole columns go, from the right;
-        those named by ``keep`` stay. A line is never longer than the screen is wide.
+        What does not fit goes: first the columns named by ``drop``, in this order, then others from the right, but
+        never the first two. The last one left is cut to what room there is.
         """
         if not rows:
             return []
-        count = len(rows[0])
-        widths = [max(text_width(row[column].text) for row in rows) for column in range(count)]
-        shown = [column for column in range(count) if widths[column]]
-        room = self.width - indent if self.width else 0
-        while room and _needed(widths, shown, gap) > room:
-            spare = room - _needed(widths, shown[:-1], gap) - gap
-            droppable = [column for column in shown if column not in keep]
-            if spare >= MIN_CUT_CELLS or not droppable:
-                widths[shown[-1]] = max(1, spare)
+        widths = [max(text_width(row[column].text) for row in rows) for column in range(len(rows[0]))]
+        shown = [column for column, width in enumerate(widths) if width]
+        room = max(1, self.width - indent) if self.width else 0
+        going = [*(column for column in drop if column in shown)]
+        while room and shown:
+            others = _needed(widths, shown[:-1], gap) + (gap if len(shown) > 1 else 0)
+            last = widths[shown[-1]]
+            if others + min(last, MIN_CUT_CELLS) <= room or len(shown) <= 2:
+                widths[shown[-1]] = min(last, max(1, room - others))
                 break
-            shown.remove(droppable[-1])
+            shown.remove(going.pop(0) if going else shown[-1])
+            going = [column for column in going if column in shown]
         return [self._line(row, widths, shown, indent, gap) for row in rows]
 
     def _line(
@@ -175,8 +180,17 @@ class Screen(NamedTuple):
             text = fitted(cell.text, widths[column], is_right=cell.is_right)
             bare = text.strip(" ")
             before, _, after = text.partition(bare) if bare else (text, "", "")
-            parts.append(f"{before}{self.paint(bare, cell.state)}{after}")
-        return (" " * indent + (" " * gap).join(parts)).rstrip(" ")
+            parts.append(f"{before}{self._painted(bare, cell)}{after}")
+        line = (" " * indent + (" " * gap).join(parts)).rstrip(" ")
+        # Two columns may be too much for a screen of a few letters: then without colours, and cut.
+        return (
+            line if not self.width or self.width >= _NARROWEST else fitted(_plain(line), self.width).rstrip()
+        )
+
+    def _painted(self, text: str, cell: Cell) -> str:
+        if not self.colours or len(cell.marks) < len(text):
+            return self.paint(text, cell.state)
+        return "".join(self.paint(letter, mark) for letter, mark in zip(text, cell.marks, strict=False))
 
 
 class Cell(NamedTuple):
@@ -185,6 +199,21 @@ class Cell(NamedTuple):
     text: str = ""
     state: str | None = None
     is_right: bool = False
+    marks: Sequence[str] = ()
+    """The states of its letters, one by one, if they have several."""
+
+
+def plain_width(line: str) -> int:
+    """Tell how many cells a painted line takes."""
+    return text_width(_plain(line))
+
+
+def _plain(line: str) -> str:
+    if "\x1b" not in line:
+        return line
+    import re
+
+    return re.sub(r"\x1b\[[0-9;]*m", "", line)
 
 
 def _needed(widths: Sequence[int], shown: Sequence[int], gap: int) -> int:
@@ -313,3 +342,15 @@ def ago(seconds: float | None) -> str:
     seconds = max(0.0, seconds)
     size, unit = next((span for span in _SPANS if seconds >= span[0]), _SPANS[-1])
     return f"{int(seconds // size)} {unit}"
+
+
+def clock(at: float, now: float) -> str:
+    """Show a time at which something is planned, by the clock on this machine's wall: 18:00, Fri 18:00, 2026-11-20."""
+    try:
+        then, today = (time.localtime(moment) for moment in (at, now))
+        days = (at - now) / 86_400
+        if then[:3] == today[:3]:
+            return time.strftime("%H:%M", then)
+        return time.strftime("%a %H:%M" if -6 < days < 6 else "%Y-%m-%d", then)
+    except (OverflowError, ValueError, OSError):
+        return "never"

@@ -5,11 +5,15 @@ from __future__ import annotations
 from gpuherd.client.views import HubError
 from gpuherd.model.errors import Failed, GpuherdError
 
-__all__ = ["HubRefused", "HubSilent"]
+__all__ = ["HubOutdated", "HubRefused", "HubSilent"]
 
 
 class HubSilent(Failed):
     """The hub did not answer, or not as a hub does."""
+
+
+class HubOutdated(HubSilent):
+    """The hub answers, but is older than what is asked of it."""
 
 
 class HubRefused(GpuherdError):  # noqa: N818 - what the hub did

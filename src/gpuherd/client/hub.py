@@ -6,11 +6,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gpuherd.client.errors import HubSilent
-from gpuherd.client.herd_views import Herd
+from gpuherd.client.errors import HubOutdated, HubRefused, HubSilent
+from gpuherd.client.herd_views import Herd, Node
 from gpuherd.client.line import HubLine
 from gpuherd.client.usage_views import Stays, Trends, Usage
 from gpuherd.client.views import Booking, Device, NewToken, Session, Timeline
+from gpuherd.model.text import clean
 
 __all__ = ["HubClient"]
 
@@ -45,6 +46,10 @@ class HubClient:
     def herd(self) -> Herd:
         """Give all nodes with their devices, processes and bookings, as of the hub's last tick."""
         return self._ask(Herd, "GET", "fleet")
+
+    def node(self, node_id: str) -> Node:
+        """Give one node as it is now; far cheaper than the whole herd."""
+        return self._ask(Node, "GET", f"nodes/{node_id}")
 
     def devices(self, now: int) -> tuple[Device, ...]:
         """Give every device that can be booked, a partitioned GPU as its slices."""
@@ -88,12 +93,24 @@ class HubClient:
 
     def text(self, path: str, **wanted: Any) -> str:
         """Give what is no JSON, such as a table or a report."""
-        self.last_answer = self.line.ask("GET", path, **wanted)
+        self.last_answer = self._answer("GET", path, None, wanted)
         return self.last_answer.decode("utf-8", "replace")
 
     def _ask(self, kind: type[T], method: str, path: str, body: Any = None, **query: Any) -> T:
-        self.last_answer = self.line.ask(method, path, body, **query)
+        self.last_answer = self._answer(method, path, body, query)
         try:
             return msgspec.json.decode(self.last_answer, type=kind)
         except (msgspec.DecodeError, RecursionError):
             raise HubSilent(f"{self.line.url} answers, but not as a gpuherd hub of this time does") from None
+
+    def _answer(self, method: str, path: str, body: Any, query: dict[str, Any]) -> bytes:
+        try:
+            return self.line.ask(method, path, body, **query)
+        except HubRefused as error:
+            if error.detail.code not in ("not_found", "method_not_allowed"):
+                raise
+            told = clean(error.detail.message, 200)
+            raise HubOutdated(
+                f"the hub at {self.line.url} is older than this command needs: it has no "
+                f"{method} /api/v1/{path} ({told}); update the hub, or check its address"
+            ) from None

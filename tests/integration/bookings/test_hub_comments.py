@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from gpuherd.api.booking_comments import STATE_NAME
 from gpuherd.bookings.comments_settings import CommentsSettings
 from gpuherd.bookings.settings import BookingSettings
-from gpuherd.cli import _group
+from gpuherd.cli.group import group as _group
 from support.booking_hub import BookingHub, booking_hub
 from support.hub import eventually
 

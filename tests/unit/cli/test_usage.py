@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from click.testing import CliRunner, Result
 
-from gpuherd.cli import _group
 from gpuherd.cli import usage as module
+from gpuherd.cli.group import group as _group
 
 FIGURES = {
     "gpu_hours": 1234.5,

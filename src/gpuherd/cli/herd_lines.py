@@ -1,0 +1,293 @@
+"""A herd as lines of text: how many are free, a block or a line per node, a row per GPU. Pure; it asks nobody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gpuherd.cli.showing import (
+    WORDS,
+    Cell,
+    Screen,
+    ago,
+    bytes_text,
+    clock,
+    fitted,
+    percent_text,
+    share_text,
+)
+from gpuherd.model.text import clean
+
+if TYPE_CHECKING:
+    from gpuherd.client.herd_views import Gpu, GpuBooking, Herd, Node
+
+__all__ = [
+    "brief_lines",
+    "gpu_rows",
+    "joined_places",
+    "node_blocks",
+    "plural",
+    "total_lines",
+    "user_name",
+    "who",
+]
+
+SILENT = ("stale", "offline", "unknown")
+"""States in which what a device did last is not what it does now."""
+SOON_SECONDS = 86_400
+"""A booking that begins within this time is told of a free device."""
+_BAR_CELLS = 8
+
+
+def total_lines(herd: Herd, screen: Screen) -> list[str]:
+    """Answer what is free: how many of all, in which states the others are, and which types."""
+    states = Counter(gpu.state for _, gpu in herd.units())
+    total = states.total()
+    free = states.get("free", 0)
+    parts = [
+        screen.paint(f"{screen.sign(state)} {states[state]} {clean(state, 20)}", state)
+        for state in sorted(states, key=_rank)
+        if state != "free"
+    ]
+    head = screen.paint(f"{screen.sign('free')} {free} free", "free" if free else "dim")
+    of = f"of {plural(total, 'GPU')} on {plural(len(herd.nodes), 'node')}"
+    lines = _wrapped([f"{head} {screen.paint(of, 'dim')}", *parts], screen)
+    if free:
+        lines += _wrapped(
+            [f"  {part}" if not place else part for place, part in enumerate(_types(herd))], screen
+        )
+    lines += [screen.paint(f"! {clean(notice.message, 200)}", "fault") for notice in herd.notices]
+    return lines
+
+
+def _types(herd: Herd) -> list[str]:
+    free: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for node in herd.nodes:
+        here = Counter(gpu.short_name for gpu in node.units if gpu.state == "free")
+        free += here
+        most |= here
+    return [
+        f"{clean(name, 30)} ×{count}"
+        + (f" ({most[name]} on one node)" if len(herd.nodes) > 1 and most[name] > 1 else "")
+        for name, count in free.most_common()
+    ]
+
+
+def _wrapped(parts: Sequence[str], screen: Screen) -> list[str]:
+    """Join parts by gaps, in as many lines as it takes; a part is never torn apart."""
+    from gpuherd.cli.showing import plain_width
+
+    lines: list[str] = []
+    for part in parts:
+        joined = f"{lines[-1]}   {part}" if lines else part
+        if lines and screen.width and plain_width(joined) > screen.width:
+            lines.append(f"  {part}")
+        else:
+            lines[-1:] = [joined]
+    return lines
+
+
+def node_blocks(herd: Herd, screen: Screen) -> list[str]:
+    """Give a block per node: a line about it, then a row for each of its GPUs."""
+    rows = {
+        node.id: [] if _is_told_at_once(node) else gpu_rows(node, herd.time, screen) for node in herd.nodes
+    }
+    # All in one layout, so that figures stand below each other from node to node.
+    laid = iter(screen.lay_out([row for part in rows.values() for row in part], indent=2, drop=(6, 5, 2)))
+    lines: list[str] = []
+    for node in herd.nodes:
+        lines += ["", _headline(node, screen)]
+        lines += [next(laid) for _ in rows[node.id]]
+    return lines
+
+
+def _headline(node: Node, screen: Screen) -> str:
+    name = clean(node.name, 60)
+    models = _models(node)
+    notes = []
+    state: str | None = "dim"
+    if node.state in ("live", ""):
+        notes.append(f"{ago(node.age_seconds)} ago")
+    else:
+        state = node.state if node.state in WORDS else "unknown"
+        age = "" if node.age_seconds is None else f" for {ago(node.age_seconds)}"
+        notes.append(f"{screen.sign(state)} {'never seen' if node.state == 'never' else node.state}{age}")
+    same = _same_reason(node)
+    if same is not None:
+        state = node.units[0].state
+        notes.append(f"{screen.sign(state)} {clean(state, 20)}: {clean(same, 300)}")
+    else:
+        notes += [clean(problem.message, 300) for problem in node.problems if problem.device_uuid is None]
+    head = f"{name}  {models}" if models else name
+    rest = "  ".join(notes)
+    if screen.width:
+        rest = fitted(rest, max(0, screen.width - len(head) - 2)).rstrip()
+        head = fitted(head, screen.width).rstrip()
+    return f"{screen.paint(name, 'strong')}{head[len(name) :]}  {screen.paint(rest, state)}".rstrip()
+
+
+def _models(node: Node) -> str:
+    counted = Counter(gpu.short_name for gpu in node.units)
+    return ", ".join(f"{clean(name, 40)} ×{count}" for name, count in counted.items())
+
+
+def _is_told_at_once(node: Node) -> bool:
+    return not node.units or node.state not in ("live", "") or _same_reason(node) is not None
+
+
+def _same_reason(node: Node) -> str | None:
+    """Give the reason that all GPUs of a node are not to be had for, if it is one and the same."""
+    reasons = {(gpu.state, gpu.availability.reason) for gpu in node.units}
+    if len(reasons) != 1 or not node.units or node.state != "live":
+        return None
+    state, reason = reasons.pop()
+    return reason if state in ("fault", "unknown") and len(node.units) > 1 else None
+
+
+def gpu_rows(node: Node, now: float, screen: Screen, *, is_placed: bool = False) -> list[list[Cell]]:
+    """Give a row for each GPU: place, state, load, memory, temperature, power, who. ``is_placed``: with the node."""
+    is_mixed = len({gpu.short_name for gpu in node.units}) > 1
+    rows = []
+    for gpu in node.units:
+        place = node.place(gpu)
+        state, sample = gpu.state, gpu.sample
+        is_told = state not in SILENT and state != "fault"
+        load = sample.utilization_gpu if is_told else None
+        memory = share_text(sample.memory_used_bytes if is_told else None, gpu.facts.memory_total_bytes)
+        name = f"{gpu.facts.profile or gpu.short_name}  " if is_mixed else ""
+        rows.append(
+            [
+                Cell(place if is_placed else place.removeprefix(f"{node.name}/")),
+                Cell(_state_text(gpu, now, screen), state),
+                Cell(screen.bar(load, _BAR_CELLS) if load is not None else "", state),
+                Cell(percent_text(load), "dim" if load is None else None, is_right=True),
+                Cell(memory, "dim" if not is_told else None, is_right=True),
+                Cell(_number(sample.temperature_celsius, "°") if is_told else "", is_right=True),
+                Cell(_number(sample.power_watts, "W") if is_told else "", is_right=True),
+                Cell(f"{name}{who(gpu, now)}", "dim" if state in ("free", *SILENT) else None),
+            ]
+        )
+    return rows
+
+
+def _state_text(gpu: Gpu, now: float, screen: Screen) -> str:
+    text = f"{screen.sign(gpu.state)} {clean(gpu.state, 12)}"
+    since = gpu.availability.since
+    if gpu.state in ("held", "fault", *SILENT) and since is not None:
+        text += f" {ago(now - since)}"
+    return text
+
+
+def who(gpu: Gpu, now: float) -> str:
+    """Tell whose a device is: users with memory and since when, or what stands against it."""
+    current = next((booking for booking in gpu.bookings if booking.phase == "current"), None)
+    if gpu.state in ("fault", "unknown"):
+        return clean(gpu.availability.reason, 300)
+    if gpu.state in SILENT:
+        users = ", ".join(user_name(user) for user in gpu.users)
+        return f"last seen with {users}" if users else ""
+    text = ", ".join(_use(user, gpu, now) for user in gpu.users)
+    if not text and gpu.state in ("busy", "held"):
+        text = clean(gpu.availability.reason, 120)
+    if current is None:
+        coming = _soon(gpu, now) if gpu.state == "free" else None
+        told = coming and f"booked from {clock(coming.starts_at, now)} by {clean(coming.holder, 40)}"
+    elif gpu.users == (current.holder,):
+        told = f"booked until {clock(current.ends_at, now)}"
+    else:
+        told = f"booked by {_booking(current, now)}"
+    return f"{text}, {told}" if text and told else text or told or ""
+
+
+def _booking(booking: GpuBooking, now: float) -> str:
+    return f"{clean(booking.holder, 40)} until {clock(booking.ends_at, now)}"
+
+
+def _soon(gpu: Gpu, now: float) -> GpuBooking | None:
+    return next(
+        (
+            booking
+            for booking in gpu.bookings
+            if booking.phase == "next" and booking.starts_at < now + SOON_SECONDS
+        ),
+        None,
+    )
+
+
+def _use(user: str | None, gpu: Gpu, now: float) -> str:
+    own = [process for process in gpu.processes if process.user == user and process.kind == "compute"]
+    sizes = [process.gpu_memory_bytes for process in own if process.gpu_memory_bytes is not None]
+    starts = [process.started_at for process in own if process.started_at is not None]
+    parts = [user_name(user)]
+    if sizes:
+        parts.append(bytes_text(sum(sizes)))
+    if starts:
+        parts.append(ago(now - min(starts)))
+    return " ".join(parts)
+
+
+def user_name(user: str | None) -> str:
+    """Give what a user is called in front of people."""
+    return "unknown owner" if user is None else clean(user, 40)
+
+
+def brief_lines(herd: Herd, screen: Screen) -> list[str]:
+    """Give one line per node: a sign for each GPU, how many are free, what they are, and whose."""
+    rows = []
+    for node in herd.nodes:
+        states = [gpu.state for gpu in node.units]
+        free = states.count("free")
+        told = node.state if node.state in WORDS else "unknown"
+        is_live = node.state in ("live", "")
+        rows.append(
+            [
+                Cell(clean(node.name, 40), "strong" if is_live else told),
+                Cell("".join(screen.sign(state) for state in states), marks=states),
+                Cell(f"{free} free" if free else "", "free", is_right=True),
+                Cell(_models(node), None if is_live else "dim"),
+                Cell(_holders(node) if is_live else f"{node.state} {ago(node.age_seconds)}", "dim"),
+            ]
+        )
+    return screen.lay_out(rows)
+
+
+def _holders(node: Node) -> str:
+    counted = Counter(user_name(user) for gpu in node.units for user in gpu.users)
+    users = [f"{name} ×{count}" if count > 1 else name for name, count in counted.most_common()]
+    faults = {clean(gpu.availability.reason, 100) for gpu in node.units if gpu.state == "fault"}
+    return ", ".join([*sorted(faults), *users])
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:.0f}{unit}"
+
+
+def _rank(state: str) -> int:
+    return list(WORDS).index(state) if state in WORDS else len(WORDS)
+
+
+def plural(count: int, noun: str) -> str:
+    """Count things in words."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def joined_places(places: Iterable[tuple[str, str]]) -> str:
+    """Write places together, as ``gpuherd book`` reads them: ``gpu07/0-2,5 gpu08/3``."""
+    by_node: dict[str, list[str]] = {}
+    for node, index in places:
+        by_node.setdefault(node, []).append(index)
+    return " ".join(f"{clean(node, 60)}/{','.join(_runs(indexes))}" for node, indexes in by_node.items())
+
+
+def _runs(indexes: Sequence[str]) -> list[str]:
+    """Write indexes that follow each other as a range; those of slices stay as they are."""
+    runs: list[list[str]] = []
+    for index in indexes:
+        last = runs[-1][-1] if runs else ""
+        if index.isdecimal() and last.isdecimal() and int(index) == int(last) + 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return [",".join(run) if len(run) < 3 else f"{run[0]}-{run[-1]}" for run in runs]

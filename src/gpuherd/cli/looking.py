@@ -1,0 +1,65 @@
+"""What the commands share that look at the herd: at all of it through a hub, or at this machine alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from gpuherd.cli.asking import client, hub_options
+from gpuherd.model.errors import Refused
+from gpuherd.model.text import clean
+
+if TYPE_CHECKING:
+    from gpuherd.client.herd_views import Herd
+
+__all__ = ["Look", "look", "look_options", "reduced_json"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def look_options(function: F) -> F:
+    """Add the options of commands that look: which hub, or this machine alone, and whether as JSON."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print it as JSON."),
+        click.option("--here", is_flag=True, help="Look at this machine alone; needs no hub."),
+    ):
+        function = option(function)
+    return hub_options(function)
+
+
+class Look(NamedTuple):
+    """The herd as it was seen."""
+
+    herd: Herd
+    answer: bytes
+    """The JSON of ``GET /api/v1/fleet``, with what this client does not know, too."""
+
+
+def look(hub_url: str | None, token_file: Path | None, *, here: bool, looks: int = 1) -> Look:
+    """Look at the whole herd, or with ``here`` at this machine; ``Refused`` if that has no GPU."""
+    if not here:
+        hub = client(hub_url, token_file)
+        return Look(hub.herd(), hub.last_answer)
+    from gpuherd.wiring.here import look_here_plainly
+
+    found = Look(*look_here_plainly(looks=looks))
+    for node in found.herd.nodes:
+        if not node.devices:
+            why = next((problem.message for problem in node.problems), "no GPU is to be seen")
+            raise Refused("no_gpu", f"on this machine {clean(why, 500)}")
+    return found
+
+
+def reduced_json(answer: bytes, herd: Herd) -> str:
+    """Give the hub's answer as text, with those nodes and devices only that are left in ``herd``."""
+    import json
+
+    kept = {node.id: {gpu.uuid for gpu in node.devices} for node in herd.nodes}
+    told = json.loads(answer)
+    told["nodes"] = [node for node in told["nodes"] if node["id"] in kept]
+    for node in told["nodes"]:
+        node["devices"] = [gpu for gpu in node["devices"] if gpu["facts"]["uuid"] in kept[node["id"]]]
+    return json.dumps(told, indent=2)
