@@ -99,6 +99,8 @@ class Device(Struct, frozen=True, kw_only=True):
     index: int | None = None
     parent_index: int | None = None
     short_name: str | None = None
+    is_quiet: bool = False
+    """It is kept out of booking."""
 
 
 class BookedTime(Struct, frozen=True, kw_only=True):

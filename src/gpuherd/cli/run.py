@@ -1,0 +1,172 @@
+"""``gpuherd run``: a command on GPUs that were free."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuherd.cli.asking import hub_options, own_zone, tell
+from gpuherd.cli.child import Child, NotStarted
+from gpuherd.cli.choosing import Asked, environment_of, wish_options
+from gpuherd.cli.interrupts import Interrupted, Interrupts
+from gpuherd.cli.progress import Progress
+from gpuherd.cli.taking import Taken, Taking
+from gpuherd.cli.wait import taking_of, tell_booking, wait_until_taken
+from gpuherd.model.errors import GpuherdError
+
+if TYPE_CHECKING:
+    from gpuherd.client.keeping import BookingKeeper
+
+__all__ = ["command"]
+
+FAILED_BEFORE = 125
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@wish_options
+@click.option(
+    "--node", metavar="NODE", help="Which node of the hub this machine is, if its name does not tell."
+)
+@click.option("--wait", "is_waiting", is_flag=True, help="Wait until there is something free.")
+@click.option("--timeout", metavar="TIME", help="With --wait: no longer than this, such as 8h.")
+@click.option(
+    "--book", "book_for", metavar="TIME", help="Book it meanwhile, for so long at first, such as 4h."
+)
+@click.option("--extend", metavar="TIME", help="With --book: extend by so much whenever the end is near.")
+@click.option(
+    "--title", help="With --book: what it is for; everyone reads it.  [default: the command's name]"
+)
+@hub_options
+@click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND…", type=click.UNPROCESSED)
+def command(
+    argv: tuple[str, ...],
+    node: str | None,
+    is_waiting: bool,
+    timeout: str | None,
+    book_for: str | None,
+    extend: str | None,
+    title: str | None,
+    hub_url: str | None,
+    token_file: Path | None,
+    **wanted: Any,
+) -> None:
+    """Run COMMAND on GPUs of this machine that are free: choose, set the environment, run, give back.
+
+    \b
+    gpuherd run -- python train.py
+    gpuherd run -n 2 --mem 40G --wait --book 8h --extend 4h -- torchrun --nproc-per-node 2 train.py
+
+    A lock keeps other gpuherd runs of this machine, of whomever, off the same GPUs. With --book they are booked for as
+    long as COMMAND runs, and given back however it ends. Signals go to COMMAND, and its exit code is that of this
+    command: 128 + n if it died of signal n, 127 if it was not found, 126 if it cannot be run; 125 if there was nothing
+    to run it on, or something went wrong before.
+    """
+    if book_for is None and extend is not None:
+        raise click.UsageError("--extend needs --book")
+    if timeout is not None and not is_waiting:
+        raise click.UsageError("--timeout needs --wait")
+    with _telling(), Interrupts() as interrupts:
+        asked = Asked(
+            hub_url=hub_url,
+            token_file=token_file,
+            node=node,
+            anywhere=False,
+            book_for=book_for,
+            holding=interrupts.held,
+            **wanted,
+        )
+        progress = Progress(f"{asked.search.wish} {asked.where}") if is_waiting else None
+        named = title if title is not None else PurePath(argv[0]).name[:100]
+        taking = taking_of(asked, interrupts, progress, book_for=book_for, title=named, locks=True)
+        try:
+            taken = _taken(asked, taking, progress, timeout=timeout, is_booking=book_for is not None)
+            tell_booking(taken)
+            code = _run(asked, taken, argv, interrupts, extend=extend)
+        finally:
+            if progress is not None:
+                progress.end()
+            taking.give_back()
+    sys.exit(code)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Turn what goes wrong before the command has run into a sentence and the code 125; its own codes stay its own."""
+    from gpuherd.client import HubRefused
+
+    try:
+        yield
+    except Interrupted as error:
+        sys.exit(error.exit_code)
+    except HubRefused as error:
+        tell(error)
+        sys.exit(FAILED_BEFORE)
+    except GpuherdError as error:
+        click.echo(f"gpuherd: {error}", err=True)
+        sys.exit(error.exit_code if isinstance(error, NotStarted) else FAILED_BEFORE)
+
+
+def _taken(
+    asked: Asked, taking: Taking, progress: Progress | None, *, timeout: str | None, is_booking: bool
+) -> Taken:
+    if progress is not None:
+        return wait_until_taken(taking, progress, timeout=timeout, is_booking=is_booking)
+    taken = taking.attempt()
+    if taken is None:
+        if taking.last is None:
+            raise AssertionError("a try that finds nothing has looked")
+        raise asked.nothing(*taking.last)
+    return taken
+
+
+def _run(
+    asked: Asked, taken: Taken, argv: tuple[str, ...], interrupts: Interrupts, *, extend: str | None
+) -> int:
+    child = Child(argv, _environment(taken))
+    interrupts.finish()
+    keeper = _keeper(asked, taken, extend)
+    try:
+        return child.wait()
+    finally:
+        if keeper is not None:
+            keeper.stop()
+        child.forget_signals()
+
+
+def _environment(taken: Taken) -> dict[str, str]:
+    environment = {
+        **os.environ,
+        **environment_of(taken.chosen),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "GPUHERD_DEVICES": ",".join(candidate.place for candidate in taken.chosen),
+    }
+    environment.pop("GPUHERD_BOOKING", None)
+    if taken.booking is not None:
+        environment["GPUHERD_BOOKING"] = str(taken.booking.id)
+    return environment
+
+
+def _keeper(asked: Asked, taken: Taken, extend: str | None) -> BookingKeeper | None:
+    """Look after the booking. Made after the command was started: threads keep signals blocked as they are then."""
+    if taken.booking is None or asked.hub is None:
+        return None
+    from gpuherd.client.keeping import BookingKeeper
+
+    ahead = taken.look.now - time.time()
+    keeper = BookingKeeper(
+        asked.hub,
+        taken.booking,
+        tell=lambda words: click.echo(f"gpuherd: {words}", err=True),
+        extend=extend,
+        zone=own_zone(None),
+        hub_now=lambda: time.time() + ahead,
+    )
+    keeper.start()
+    return keeper

@@ -1,0 +1,174 @@
+"""Taking devices rather than only naming them: under a lock, looked at twice, and booked if that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from gpuherd.cli.asking import moment
+from gpuherd.cli.choosing import Asked
+from gpuherd.cli.interrupts import Interrupts
+from gpuherd.model.errors import GpuherdError, Refused
+
+if TYPE_CHECKING:
+    from gpuherd.client.choosing import Candidate, Sorted
+    from gpuherd.client.device_locks import DeviceLocks
+    from gpuherd.client.holding import Holding
+    from gpuherd.client.look import Look
+    from gpuherd.client.views import Booking
+
+__all__ = ["Taken", "Taking"]
+
+MAX_ROUNDS = 5
+"""So often within one try someone else may have been faster."""
+
+
+class Taken(NamedTuple):
+    """What was taken, by which look, and the booking if there is one."""
+
+    look: Look
+    chosen: tuple[Candidate, ...]
+    booking: Booking | None
+
+
+class Taking:
+    """Tries to take what was asked for. Either all of it is taken, or nothing is left of the try."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        interrupts: Interrupts,
+        *,
+        locks: DeviceLocks | None = None,
+        holding: Holding | None = None,
+        booking_wish: dict[str, Any] | None = None,
+        ahead_seconds: int = 0,
+        tell: Callable[[Look, Sorted], None] = lambda _look, _found: None,
+    ) -> None:
+        """``tell`` hears how things stand whenever there is not enough."""
+        self._asked, self._interrupts = asked, interrupts
+        self._locks, self._holding = locks, holding
+        self._booking_wish = booking_wish or {}
+        self._ahead_seconds = ahead_seconds
+        self._tell = tell
+        self._tried: Taken | None = None
+        self.last: tuple[Look, Sorted] | None = None
+        """What there was at the last look that did not suffice."""
+
+    def attempt(self) -> Taken | None:
+        """Try once; none if it cannot be had now."""
+        settled = self._settled()
+        if settled is not None:
+            return settled
+        look = self._asked.look(ahead_seconds=self._ahead_seconds)
+        avoid: set[str] = set()
+        for _ in range(MAX_ROUNDS):
+            found = self._asked.sort(look, avoid=avoid | self._locked(look))
+            self.last = (look, found)
+            chosen = self._asked.choose(found)
+            if chosen is None:
+                break
+            uuids = {candidate.gpu.uuid for candidate in chosen}
+            if self._locks is not None:
+                if not self._locks.take(uuids):
+                    continue
+                # What was free before the lock was had may have been taken by whoever had it.
+                look = self._asked.look(ahead_seconds=self._ahead_seconds)
+                able = {candidate.gpu.uuid for candidate in self._asked.sort(look, avoid=avoid).able}
+                if not uuids <= able:
+                    self._locks.release()
+                    continue
+            taken = self._booked(Taken(look, chosen, None))
+            if taken is not None:
+                return taken
+            avoid |= uuids
+            self._release_locks()
+            look = self._asked.look(ahead_seconds=self._ahead_seconds)
+        self._release_locks()
+        if self.last is not None:
+            self._tell(*self.last)
+        return None
+
+    def _locked(self, look: Look) -> frozenset[str]:
+        if self._locks is None:
+            return frozenset()
+        return self._locks.taken_elsewhere(one.gpu.uuid for one in self._asked.sort(look).able)
+
+    def _booked(self, taken: Taken) -> Taken | None:
+        """Book what was taken, if it is to be; none if someone else was faster."""
+        if self._holding is None:
+            return taken
+        self._tried = taken
+        devices = [{"node_id": one.node.id, "uuid": one.gpu.uuid} for one in taken.chosen]
+        with self._interrupts.held():
+            booking = self._holding.book(devices, self._booking_wish)
+        return None if booking is None else taken._replace(booking=booking)
+
+    def _settled(self) -> Taken | None:
+        """Find out what became of a booking that the hub did not answer to."""
+        if self._holding is None or self._tried is None or not self._holding.is_unsure:
+            return None
+        with self._interrupts.held():
+            booking = self._holding.settle()
+        if booking is None:
+            self._release_locks()
+            return None
+        return self._tried._replace(booking=booking)
+
+    def check_booking(self) -> None:
+        """Find out before any waiting whether one may book such a thing at all; raises what the hub has against it."""
+        from gpuherd.client import HubRefused
+
+        look = self._asked.look()
+        found = self._asked.sort(look)
+        known = [*found.able, *(one for others in found.others.values() for one in others)]
+        devices = [
+            {"node_id": one.node.id, "uuid": one.gpu.uuid}
+            for one in known
+            if not look.booked.is_quiet(one.gpu)
+        ][: self._asked.search.wish.count]
+        if self._asked.hub is None or not devices:
+            return
+        wish = {**self._booking_wish, "devices": devices, "start": "now", "dry_run": True}
+        try:
+            self._asked.hub.book(wish)
+        except HubRefused as error:
+            if error.detail.code != "conflict":
+                raise
+
+    def check_count(self) -> None:
+        """Raise ``Refused`` if there are too few such devices, however free they may become."""
+        look = self._asked.look()
+        found = self._asked.sort(look)
+        known = len(found.able) + sum(map(len, found.others.values()))
+        if known < self._asked.search.wish.count:
+            error = self._asked.nothing(look, found)
+            raise Refused("too_few_devices", f"{error}; there are only {known} such, so waiting is in vain")
+
+    def _release_locks(self) -> None:
+        if self._locks is not None:
+            self._locks.release()
+
+    def give_back(self) -> None:
+        """Give back the locks and the booking; what cannot be given back is told on stderr."""
+        self._interrupts.finish()
+        self._release_locks()
+        if self._holding is None:
+            return
+        booking, count = self._holding.booking, self._interrupts.count
+        try:
+            self._holding.give_back(is_hurried=lambda: self._interrupts.count > count)
+        except GpuherdError as error:
+            left = self._holding.booking or booking
+            click.echo(f"gpuherd: {_left_booked(left)} ({error})", err=True)
+
+
+def _left_booked(booking: Booking | None) -> str:
+    if booking is None:
+        return "it could not be found out whether something is booked; look with: gpuherd bookings"
+    return (
+        f"booking {booking.id} could not be given back; it ends by itself {moment(booking.ends_at)}, or with: "
+        f"gpuherd release {booking.id}"
+    )

@@ -1,0 +1,93 @@
+"""One look at the herd and its bookings by someone who wants to take something: fresh, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from gpuherd.client.booked_times import BookedTimes
+from gpuherd.client.herd_views import Herd, Node
+from gpuherd.client.hub import HubClient
+from gpuherd.model.errors import Failed, Refused
+from gpuherd.model.text import clean
+
+__all__ = ["Look", "look_at", "node_called", "warnings_of"]
+
+_HARMLESS_NOTICES = frozenset({"open_door", "known_password", "list_remark"})
+_NAMELESS = frozenset({"", "localhost", "localhost.localdomain"})
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """The herd, what is booked, and what time it is there."""
+
+    herd: Herd
+    booked: BookedTimes
+    now: float
+    """By the hub's clock, epoch seconds."""
+
+
+def look_at(hub: HubClient, *, ahead_seconds: int, max_age_seconds: float) -> Look:
+    """Ask a hub for the herd and for what is booked so far ahead.
+
+    ``Failed`` if what it tells is old, although it answers: its clockwork or its records stand still.
+    """
+    herd = hub.herd()
+    since = int(herd.time)
+    timeline = hub.timeline(since, since + ahead_seconds)
+    now = herd.time if timeline.time is None else timeline.time
+    if abs(now - herd.time) > max_age_seconds:
+        raise Failed(
+            f"the hub at {hub.line.url} answers, but what it tells of the GPUs is {abs(now - herd.time):.0f} s old; "
+            "nothing is taken by that. Its health is at /api/v1/health"
+        )
+    if not timeline.is_current:
+        raise Failed(
+            f"the hub at {hub.line.url} cannot read its bookings right now, so nobody knows what is booked; "
+            "try again when its database is back"
+        )
+    return Look(herd=herd, booked=BookedTimes(timeline), now=now)
+
+
+def warnings_of(herd: Herd) -> list[str]:
+    """Give the notices of the hub that may tell why something is not to be seen."""
+    return [clean(notice.message, 300) for notice in herd.notices if notice.code not in _HARMLESS_NOTICES][:3]
+
+
+def node_called(herd: Herd, name: str, *, is_this_host: bool = False) -> Node:
+    """Give the node that goes by a name: its id, shown name or host name, whole or the first part.
+
+    ``Refused`` if there is none or more than one. ``is_this_host``: it is the name that this machine has.
+    """
+    told = clean(name, 60)
+    if is_this_host and name.casefold() in _NAMELESS:
+        raise Refused(
+            "unknown_node", "this machine has no name of its own; say which node of the hub it is with --node"
+        )
+    wanted = name.casefold()
+    first = wanted.partition(".")[0]
+    for of_node, meant in ((_names, wanted), (_first_names, first)):
+        found = [node for node in herd.nodes if meant in of_node(node)]
+        if len(found) > 1:
+            names = ", ".join(clean(node.name, 60) for node in found[:5])
+            raise Refused("ambiguous_node", f"{told} may be {names}; say which with --node")
+        if found:
+            return found[0]
+    if is_this_host:
+        raise Refused(
+            "unknown_node",
+            f"the hub knows no node that is called {told} as this machine is; say which it is with --node, or look "
+            "--anywhere",
+        )
+    known = ", ".join(clean(node.name, 60) for node in herd.nodes[:5]) or "none"
+    more = ", …" if len(herd.nodes) > 5 else ""
+    raise Refused("unknown_node", f'there is no node "{told}"; there are {known}{more}')
+
+
+def _names(node: Node) -> set[str]:
+    names = {node.id, node.name, node.host.hostname if node.host is not None else ""}
+    return {name.casefold() for name in names} - _NAMELESS
+
+
+def _first_names(node: Node) -> Iterable[str]:
+    return {name.partition(".")[0] for name in _names(node)}
