@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hmac
-import re
-import unicodedata
 
 from msgspec import Struct
 
+from gpuherd.auth.node_ids import node_id_for
 from gpuherd.auth.secrets import (
     JOIN_TOKEN_PREFIX,
     NODE_CREDENTIAL_PREFIX,
@@ -21,8 +20,6 @@ from gpuherd.records.nodes import EnrolledNodes, NodeRecord, NodeRecords
 
 __all__ = ["Credentials", "Enrolled", "Enrolment", "node_id_for"]
 
-_NOT_PLAIN = re.compile(r"[^a-z0-9.-]+")
-_MAX_ID_LENGTH = 63
 _MAX_SECRET_LENGTH = 200
 
 
@@ -32,15 +29,6 @@ class Enrolled(Struct, frozen=True, kw_only=True):
     node_id: str
     name: str
     credential: str
-
-
-def node_id_for(name: str) -> str:
-    """Turn a name into an id fit for addresses and files; ``Refused`` ``name_invalid`` if nothing is left."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    node_id = _NOT_PLAIN.sub("-", plain)[:_MAX_ID_LENGTH].strip("-.")
-    if not node_id:
-        raise Refused("name_invalid", "the name has no letter a–z or digit; choose another with --name")
-    return node_id
 
 
 class Credentials:

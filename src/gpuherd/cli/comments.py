@@ -50,7 +50,7 @@ def import_comments(context: click.Context, file: Path, zone: str | None, dry_ru
     from gpuherd.bookings.comments_sync import CommentsSync, place_entries
     from gpuherd.model.people import Actor
     from gpuherd.wiring.known_herd import known_herd
-    from gpuherd.wiring.outfit import display_names
+    from gpuherd.wiring.shown_names import display_names
 
     config = _config(context)
     used = _zone(config, zone)

@@ -37,7 +37,7 @@ def check_config(config: Config) -> None:
         place = f"nodes[{number}]"
         with config.source.locating(place):
             # Imported here: a node has no need, and no package, to reach others.
-            resolve("gpuherd.wiring.outfit:make_finder")(settings, f"{place}.hosts", config.folder)
+            resolve("gpuherd.wiring.finders:make_finder")(settings, f"{place}.hosts", config.folder)
             if isinstance(settings.reach, PullSettings):
                 reach = resolve("gpuherd.wiring.ways.surroundings:located")(settings.reach, config.folder)
                 resolve("gpuherd.sources.pull:check_tls")(reach)

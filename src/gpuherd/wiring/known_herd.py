@@ -19,7 +19,7 @@ from gpuherd.records.nodes import NodeRecord
 from gpuherd.wire.codec import agent_decoder
 from gpuherd.wire.frames import FactsFrame
 from gpuherd.wiring.config import Config
-from gpuherd.wiring.outfit import display_names
+from gpuherd.wiring.shown_names import display_names
 
 __all__ = ["known_herd"]
 

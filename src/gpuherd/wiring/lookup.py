@@ -6,13 +6,13 @@ import asyncio
 
 from msgspec import Struct, structs
 
-from gpuherd.auth.enrolment import node_id_for
+from gpuherd.auth.node_ids import node_id_for
 from gpuherd.discovery.hosts import parse_host
 from gpuherd.model.errors import Failed, Misconfigured, Refused
 from gpuherd.model.targets import Target
 from gpuherd.sources.settings import SshSettings
 from gpuherd.wiring.config import Config
-from gpuherd.wiring.outfit import make_finder
+from gpuherd.wiring.finders import make_finder
 from gpuherd.wiring.settings import NodesSettings
 
 __all__ = ["FoundList", "ListedNode", "find_lists", "matching", "ssh_target"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from gpuherd.agent.spec import resolve
 from gpuherd.api.hub import Hub
@@ -11,25 +10,22 @@ from gpuherd.api.node_groups import Group
 from gpuherd.api.outfit import Door, Watch
 from gpuherd.api.services import Services
 from gpuherd.auth.ways import LoginWays
-from gpuherd.discovery.finding import Finder
-from gpuherd.discovery.hosts import StaticFinder, parse_host_list
-from gpuherd.fleet.names import Names
 from gpuherd.fleet.views import FleetNotice
-from gpuherd.model.targets import Target
 from gpuherd.sources.following import Arrivals, Way
 from gpuherd.sources.push import NodeLinks
 from gpuherd.sources.settings import NodeInfoSettings
-from gpuherd.wiring.aliases import read_aliases
 from gpuherd.wiring.booking_files import with_full_paths
-from gpuherd.wiring.catalog import FINDERS, WAYS
+from gpuherd.wiring.catalog import WAYS
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.exporting.timer import ExportTimer
+from gpuherd.wiring.finders import make_finder, way_of
 from gpuherd.wiring.login_ways import login_ways
 from gpuherd.wiring.past import past_outfit
-from gpuherd.wiring.settings import LegacySettings, NodesSettings
+from gpuherd.wiring.settings import LegacySettings
+from gpuherd.wiring.shown_names import display_names
 from gpuherd.wiring.ways.surroundings import Surroundings
 
-__all__ = ["ConfiguredOutfit", "configured_hub", "configured_ways", "display_names", "make_finder"]
+__all__ = ["ConfiguredOutfit", "configured_hub", "configured_ways"]
 
 
 def configured_hub(config: Config) -> Hub:
@@ -53,25 +49,6 @@ def configured_ways(config: Config) -> LoginWays:
     return login_ways(config.login, trusted_proxies=tuple(config.hub.trusted_proxies), folder=config.folder)
 
 
-def display_names(config: Config) -> Names:
-    """Read under which names things are shown."""
-    file = config.display.aliases_file
-    return Names(config.display, None if file is None else read_aliases(config.folder / file))
-
-
-def make_finder(group: NodesSettings, place: str, folder: Path) -> tuple[Finder, tuple[Target, ...] | None]:
-    """Make what names a group's nodes, and those nodes already if the configuration lists them itself."""
-    if group.find is None:
-        targets = parse_host_list(group.hosts, place)
-        return StaticFinder(targets, place=place), targets
-    kind = str(group.find.__struct_config__.tag)
-    return resolve(FINDERS[kind])(group.find, base=folder, way=_way_of(group)), None
-
-
-def _way_of(group: NodesSettings) -> str:
-    return str(group.reach.__struct_config__.tag)
-
-
 class ConfiguredOutfit:
     """Builds the parts that gpuherd.toml names."""
 
@@ -88,7 +65,7 @@ class ConfiguredOutfit:
             place = f"nodes[{number}]"
             with config.source.locating(place):
                 finder, fixed = make_finder(settings, f"{place}.hosts", config.folder)
-                way: Way = resolve(WAYS[_way_of(settings)])(settings.reach, surroundings)
+                way: Way = resolve(WAYS[way_of(settings)])(settings.reach, surroundings)
             # Under its name a list's nodes are remembered: no two may share one, though they share a file.
             is_taken = any(group.name == finder.name for group in groups)
             name = f"{finder.name} ({place})" if is_taken else finder.name

@@ -10,7 +10,7 @@ import pytest
 
 from gpuherd.wiring.catalog import FINDERS
 from gpuherd.wiring.config import read_config
-from gpuherd.wiring.outfit import make_finder
+from gpuherd.wiring.finders import make_finder
 
 FINDS = {
     "hosts_file": 'file = "hosts.txt"',

@@ -12,11 +12,12 @@ from msgspec import structs
 
 from gpuherd.agent.spec import resolve
 from gpuherd.api.contact import contact_problem
-from gpuherd.auth.enrolment import node_id_for
+from gpuherd.auth.node_ids import node_id_for
 from gpuherd.client.herd_views import Herd
 from gpuherd.discovery.settings import IniSettings
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.settings import DisplaySettings
 from gpuherd.fleet.views import FleetNotice, FleetView
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.people import PrivacyClass
@@ -30,8 +31,8 @@ from gpuherd.wiring.catalog import WAYS
 from gpuherd.wiring.config import Config, read_config
 from gpuherd.wiring.exporting.targets import SeenHerd
 from gpuherd.wiring.lookup import FoundList, find_lists
-from gpuherd.wiring.outfit import display_names
 from gpuherd.wiring.settings import NodesSettings
+from gpuherd.wiring.shown_names import display_names
 from gpuherd.wiring.ways.surroundings import Surroundings
 
 __all__ = ["ask_once", "config_of_ini"]
@@ -47,9 +48,10 @@ CLOSING_SECONDS = 2.0
 
 
 def config_of_ini(file: Path) -> Config:
-    """Give the configuration of a hub that asks the hosts of an older tool's config.ini over SSH."""
+    """Give the configuration of a hub that asks the hosts of an older tool's config.ini over SSH, in its order."""
     nodes = NodesSettings(reach=SshSettings(), find=IniSettings(file=file.absolute()))
-    return structs.replace(read_config("", str(file), folder=file.absolute().parent), nodes=(nodes,))
+    config = read_config("", str(file), folder=file.absolute().parent)
+    return structs.replace(config, nodes=(nodes,), display=DisplaySettings(keep_list_order=True))
 
 
 async def ask_once(

@@ -37,9 +37,14 @@ def load_table(herd: Herd) -> bytes:
                 continue
             # As nvidia-smi parts its columns: with a blank that the older tool keeps.
             name, uuid = f" {_text(gpu.facts.name)}", f" {_text(gpu.uuid)}"
-            places = name, uuid, _text(node.name)
+            places = name, uuid, _text(_listed_name(node))
             writer.writerow([number, load, load_memory, gpu.facts.index, *places, _text(users)])
     return text.getvalue().encode("utf-8", "replace")
+
+
+def _listed_name(node: Node) -> str:
+    """Give the name in the list alone: to a bare address we have put what the machine calls itself."""
+    return node.id if node.name.endswith(f" ({node.id})") else node.name
 
 
 def _computing(node: Node, gpu: Gpu) -> list[UsingProcess]:

@@ -12,6 +12,7 @@ from gpuherd.discovery.settings import AnsibleSettings, ConsulSettings, FindSett
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.targets import Target
 from gpuherd.wiring.config import Config, read_config
+from gpuherd.wiring.finders import make_finder
 from gpuherd.wiring.importing.reading import (
     BookingsEntry,
     DisplayEntry,
@@ -21,7 +22,6 @@ from gpuherd.wiring.importing.reading import (
     NodesEntry,
 )
 from gpuherd.wiring.importing.toml_text import appended, block, insert
-from gpuherd.wiring.outfit import make_finder
 
 __all__ = ["Draft"]
 

@@ -12,8 +12,8 @@ import pytest
 
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.wiring.config import load
+from gpuherd.wiring.finders import make_finder
 from gpuherd.wiring.importing import Outcome, Wishes, take_over
-from gpuherd.wiring.outfit import make_finder
 
 
 def _import(old: Path, output: Path, *names: str, dry_run: bool = False, **wishes: Any) -> Outcome:
