@@ -15,6 +15,7 @@ import msgspec
 from bench.agent import measure_p1
 from bench.booking_records import measure_booking_records
 from bench.bookings import measure_bookings
+from bench.cli import measure_cli
 from bench.history import measure_history
 from bench.hub import measure_p2, measure_p6
 from bench.login import measure_login
@@ -32,6 +33,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P4": measure_p4,
     "P6": measure_p6,
     "bookings": measure_bookings,
+    "cli": measure_cli,
     "history": measure_history,
     "login": measure_login,
     "booking-records": measure_booking_records,

@@ -66,7 +66,7 @@ def node_lines(node: Node, now: float, screen: Screen) -> list[str]:
     lines += screen.lay_out(_meters(node, screen), indent=2)
     lines += _problems((*node.problems, *node.notes), now, screen)
     if node.devices:
-        lines += ["", *screen.lay_out(gpu_rows(node, now, screen), indent=2, drop=(6, 5, 2))]
+        lines += ["", *screen.lay_out(gpu_rows(node, now, screen), indent=2, drop=(6, 5, 2, 4))]
     processes = [
         (node.place(gpu).removeprefix(f"{node.name}/"), process)
         for gpu in node.devices
@@ -97,7 +97,7 @@ def _meters(node: Node, screen: Screen) -> list[list[Cell]]:
         [
             Cell(clean(name, 30), "dim"),
             Cell(figure, is_right=True),
-            Cell(screen.bar(share, _BAR_CELLS) if share is not None else "", "busy"),
+            screen.bar_cell(share, "busy", _BAR_CELLS),
             Cell(more, "dim"),
         ]
         for name, share, figure, more in meters
@@ -173,7 +173,7 @@ def _gpu_meters(gpu: Gpu, screen: Screen) -> list[list[Cell]]:
         [
             Cell(name, "dim"),
             Cell(figure, is_right=True),
-            Cell(screen.bar(share, _BAR_CELLS) if share is not None else "", gpu.state),
+            screen.bar_cell(share, gpu.state, _BAR_CELLS),
         ]
         for name, share, figure in meters
         if name in needed or (figure and figure != UNKNOWN)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpuherd.cli.showing import (
+    UNKNOWN,
     WORDS,
     Cell,
     Screen,
     ago,
     bytes_text,
     clock,
-    fitted,
     percent_text,
     share_text,
 )
@@ -95,7 +95,7 @@ def node_blocks(herd: Herd, screen: Screen) -> list[str]:
         node.id: [] if _is_told_at_once(node) else gpu_rows(node, herd.time, screen) for node in herd.nodes
     }
     # All in one layout, so that figures stand below each other from node to node.
-    laid = iter(screen.lay_out([row for part in rows.values() for row in part], indent=2, drop=(6, 5, 2)))
+    laid = iter(screen.lay_out([row for part in rows.values() for row in part], indent=2, drop=(6, 5, 2, 4)))
     lines: list[str] = []
     for node in herd.nodes:
         lines += ["", _headline(node, screen)]
@@ -104,28 +104,27 @@ def node_blocks(herd: Herd, screen: Screen) -> list[str]:
 
 
 def _headline(node: Node, screen: Screen) -> str:
-    name = clean(node.name, 60)
-    models = _models(node)
-    notes = []
-    state: str | None = "dim"
-    if node.state in ("live", ""):
-        notes.append(f"{ago(node.age_seconds)} ago")
+    """Name a node, what is in it, how old its news is, and what is wrong with all of it."""
+    is_live = node.state in ("live", "")
+    state = node.state if node.state in WORDS else "unknown"
+    age = "" if node.age_seconds is None else ago(node.age_seconds)
+    if is_live:
+        news = f"{age or UNKNOWN} ago"
     else:
-        state = node.state if node.state in WORDS else "unknown"
-        age = "" if node.age_seconds is None else f" for {ago(node.age_seconds)}"
-        notes.append(f"{screen.sign(state)} {'never seen' if node.state == 'never' else node.state}{age}")
+        word = "never seen" if node.state == "never" else clean(node.state, 20)
+        news = f"{screen.sign(state)} {word}{f' for {age}' if age else ''}"
     same = _same_reason(node)
+    trouble = [clean(problem.message, 300) for problem in node.problems if problem.device_uuid is None]
     if same is not None:
-        state = node.units[0].state
-        notes.append(f"{screen.sign(state)} {clean(state, 20)}: {clean(same, 300)}")
+        wrong = f"{screen.sign(node.units[0].state)} {clean(node.units[0].state, 20)}: {clean(same, 300)}"
     else:
-        notes += [clean(problem.message, 300) for problem in node.problems if problem.device_uuid is None]
-    head = f"{name}  {models}" if models else name
-    rest = "  ".join(notes)
-    if screen.width:
-        rest = fitted(rest, max(0, screen.width - len(head) - 2)).rstrip()
-        head = fitted(head, screen.width).rstrip()
-    return f"{screen.paint(name, 'strong')}{head[len(name) :]}  {screen.paint(rest, state)}".rstrip()
+        wrong = "  ".join(trouble if is_live else [clean(node.reason, 200), *trouble])
+    cells = [
+        Cell(clean(node.name, 60), "strong"),
+        Cell(_models(node)),
+        Cell(news, "dim" if is_live else state),
+    ]
+    return screen.lay_out([[*cells, Cell(wrong, "fault")]])[0]
 
 
 def _models(node: Node) -> str:
@@ -161,7 +160,7 @@ def gpu_rows(node: Node, now: float, screen: Screen, *, is_placed: bool = False)
             [
                 Cell(place if is_placed else place.removeprefix(f"{node.name}/")),
                 Cell(_state_text(gpu, now, screen), state),
-                Cell(screen.bar(load, _BAR_CELLS) if load is not None else "", state),
+                screen.bar_cell(load, state, _BAR_CELLS),
                 Cell(percent_text(load), "dim" if load is None else None, is_right=True),
                 Cell(memory, "dim" if not is_told else None, is_right=True),
                 Cell(_number(sample.temperature_celsius, "°") if is_told else "", is_right=True),
@@ -247,7 +246,10 @@ def brief_lines(herd: Herd, screen: Screen) -> list[str]:
                 Cell("".join(screen.sign(state) for state in states), marks=states),
                 Cell(f"{free} free" if free else "", "free", is_right=True),
                 Cell(_models(node), None if is_live else "dim"),
-                Cell(_holders(node) if is_live else f"{node.state} {ago(node.age_seconds)}", "dim"),
+                Cell(
+                    _holders(node) if is_live else f"{node.state} {ago(node.age_seconds)}",
+                    "fault" if is_live and "fault" in states else "dim",
+                ),
             ]
         )
     return screen.lay_out(rows)

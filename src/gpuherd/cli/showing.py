@@ -10,6 +10,8 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple, TextIO
 
 from gpuherd.model.text import clean
@@ -95,9 +97,13 @@ _COLOURS_16 = {
     "dim": "90",
     "strong": "1",
 }
-MIN_CUT_CELLS = 20
-"""A last column is cut down to so much before other columns go."""
+READABLE_CELLS = 30
+"""Columns that matter less go until the last one has so much room."""
+LEAST_CELLS = 12
+"""With less it goes itself."""
 _NARROWEST = 24
+_TRACK = "┄."
+"""What the empty part of a bar is drawn with, the second where there is only ASCII."""
 _SIZES = ((2**40, "T"), (2**30, "G"), (2**20, "M"), (2**10, "K"))
 _SPANS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -139,8 +145,15 @@ class Screen(NamedTuple):
             halves = 1  # little is not nothing
         full, half = divmod(halves, 2)
         if not self.is_unicode:
-            return "=" * (full + half) + "." * (cells - full - half)
-        return "━" * full + "╸" * half + "┄" * (cells - full - half)
+            return "=" * (full + half) + _TRACK[1] * (cells - full - half)
+        return "━" * full + "╸" * half + _TRACK[0] * (cells - full - half)
+
+    def bar_cell(self, ratio: float | None, state: str, cells: int = 10) -> Cell:
+        """Draw a share of one in a state's colour; nothing at all of what is not known."""
+        if ratio is None:
+            return Cell()
+        text = self.bar(ratio, cells)
+        return Cell(text, marks=["dim" if letter in _TRACK else state for letter in text])
 
     def lay_out(
         self,
@@ -152,19 +165,21 @@ class Screen(NamedTuple):
     ) -> list[str]:
         """Lay rows of equal length out in columns; no line is longer than the screen is wide.
 
-        What does not fit goes: first the columns named by ``drop``, in this order, then others from the right, but
-        never the first two. The last one left is cut to what room there is.
+        What does not fit goes: first the columns named by ``drop``, in this order, until the last column has room
+        enough to be read; then others from the right, but never the first two. The last one left is cut to what room
+        there is.
         """
         if not rows:
             return []
         widths = [max(text_width(row[column].text) for row in rows) for column in range(len(rows[0]))]
         shown = [column for column, width in enumerate(widths) if width]
         room = max(1, self.width - indent) if self.width else 0
-        going = [*(column for column in drop if column in shown)]
+        going = [column for column in drop if column in shown]
         while room and shown:
             others = _needed(widths, shown[:-1], gap) + (gap if len(shown) > 1 else 0)
             last = widths[shown[-1]]
-            if others + min(last, MIN_CUT_CELLS) <= room or len(shown) <= 2:
+            least = READABLE_CELLS if going else LEAST_CELLS
+            if others + min(last, least) <= room or len(shown) <= 2:
                 widths[shown[-1]] = min(last, max(1, room - others))
                 break
             shown.remove(going.pop(0) if going else shown[-1])
@@ -190,7 +205,8 @@ class Screen(NamedTuple):
     def _painted(self, text: str, cell: Cell) -> str:
         if not self.colours or len(cell.marks) < len(text):
             return self.paint(text, cell.state)
-        return "".join(self.paint(letter, mark) for letter, mark in zip(text, cell.marks, strict=False))
+        runs = groupby(zip(text, cell.marks, strict=False), key=lambda pair: pair[1])
+        return "".join(self.paint("".join(letter for letter, _ in run), mark) for mark, run in runs)
 
 
 class Cell(NamedTuple):
@@ -273,8 +289,11 @@ def page_out(lines: Iterable[str]) -> None:
 
 def text_width(text: str) -> int:
     """Tell how many cells of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
+    return len(text) if text.isascii() else _wide_width(text)
+
+
+@lru_cache(4096)  # bars and signs are the same again and again
+def _wide_width(text: str) -> int:
     import unicodedata
 
     return sum(
@@ -289,12 +308,15 @@ def text_width(text: str) -> int:
 
 def fitted(text: str, width: int, *, is_right: bool = False) -> str:
     """Give text that takes exactly ``width`` cells; an ellipsis stands for what is cut off."""
-    text = clean(text, 4 * width + 8)
+    text = _harmless(text, 4 * width + 8)
     taken = text_width(text)
     if taken > width:
         text, taken = _cut(text, width)
     space = " " * (width - taken)
     return space + text if is_right else text + space
+
+
+_harmless = lru_cache(4096)(clean)
 
 
 def _cut(text: str, width: int) -> tuple[str, int]:
