@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from functools import cache
 from importlib.resources import files
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -151,7 +152,9 @@ def _last(node: Node, now: float, zone: tzinfo | None) -> str:
 def _footer(settings: PageSettings) -> list[str]:
     parts = ["<footer>\n"]
     if settings.downloads:
-        links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in settings.downloads)
+        links = ", ".join(
+            f'<a href="./{quote(name, errors="replace")}">{escape(name)}</a>' for name in settings.downloads
+        )
         parts.append(f"<p>The same as a file: {links}</p>\n")
     if settings.reload_seconds is not None:
         parts.append(
