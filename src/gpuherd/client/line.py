@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import ipaddress
 import json
@@ -22,7 +23,7 @@ from gpuherd.model.text import clean
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["HubLine", "HubUrl", "plain_json"]
+__all__ = ["HubLine", "HubUrl", "OpenAnswer", "plain_json"]
 
 DEADLINE_SECONDS = 30.0
 MAX_ANSWER_BYTES = 64 * 2**20
@@ -111,6 +112,28 @@ class HubLine:
         self._keep_cookies(headers)
         return answer
 
+    def follow(self, path: str, *, silence_seconds: float) -> OpenAnswer:
+        """Ask for an answer that does not end by itself, such as the live stream; fails as ``ask`` does."""
+        target = f"{self.url.base_path}/api/v1/{quote(path, safe='/')}"
+        connection = self._connect()
+        headers = {**self._headers(None), "Accept": "text/event-stream", "Accept-Encoding": "gzip"}
+        try:
+            connection.request("GET", target, None, headers)
+            gate = connection.sock
+            gate.settimeout(silence_seconds)
+            response = connection.getresponse()
+            if response.status != 200:
+                answer = response.read(MAX_ANSWER_BYTES)
+                connection.close()
+                raise self._refusal(response.status, response.headers, answer)
+        except TimeoutError:
+            connection.close()
+            raise HubSilent(f"{self.url} did not answer in time") from None
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise HubSilent(f"{self.url} cannot be reached: {_reason(error)}") from None
+        return OpenAnswer(self.url, gate, response)
+
     def forget_cookies(self) -> None:
         """Be nobody again, as far as cookies go."""
         self._cookies.clear()
@@ -171,6 +194,45 @@ class HubLine:
             code="not_a_hub", message=f"{self.url} answers {status}, but not as a gpuherd hub does"
         )
         return HubRefused(status, told)
+
+
+class OpenAnswer:
+    """An answer that is read as it comes. ``close`` may be called from elsewhere while ``read`` waits."""
+
+    def __init__(self, url: HubUrl, gate: socket.socket, response: http.client.HTTPResponse) -> None:
+        self._url = url
+        self._gate = gate
+        self._response = response
+        self.is_gzip = response.headers.get("Content-Encoding", "").strip().lower() == "gzip"
+        self.kind = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+
+    def be_patient(self, silence_seconds: float) -> None:
+        """Set for how long nothing may come."""
+        self._gate.settimeout(silence_seconds)
+
+    def read(self) -> bytes:
+        """Give what came, empty at the end. ``HubSilent`` if nothing comes for too long, or the line breaks."""
+        try:
+            return self._response.read1(65_536)
+        except TimeoutError:
+            raise HubSilent(f"{self._url} sends nothing any more") from None
+        except (
+            OSError,
+            http.client.HTTPException,
+            ValueError,
+            AttributeError,
+        ):  # the last two: closed meanwhile
+            raise HubSilent(f"the connection to {self._url} broke") from None
+
+    def close(self) -> None:
+        """End it, also for whoever waits in ``read``."""
+        with contextlib.suppress(OSError):
+            self._gate.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        """Give the socket back; only where nobody reads any more."""
+        self._response.close()
+        self._gate.close()
 
 
 def _reason(error: Exception) -> str:

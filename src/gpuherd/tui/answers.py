@@ -1,0 +1,147 @@
+"""The lines on top: how many are in which state, what is free now, who holds what idle, and how fresh all of it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.segment import Segment
+
+from gpuherd.client.live import Condition
+from gpuherd.client.live_herd import LiveHerd
+from gpuherd.client.live_nodes import shown
+from gpuherd.tui.cells import Piece, ago, fit, width_of
+from gpuherd.tui.palette import SIGNS, STATES, Pen
+
+__all__ = ["Answers", "freshness", "totals_line"]
+
+_WORDS = {"held": "held idle"}
+
+
+class Answers:
+    """What is free and what is held idle, counted when a state has changed and not at every tick."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._free: list[tuple[str, int]] = []
+        self._together = (0, "", "")
+        """The most free ones of a type in one node: how many, which, where."""
+        self._held: list[tuple[str, int, float | None]] = []
+
+    def count(self, herd: LiveHerd) -> None:
+        """Count, if anything is different."""
+        if herd.version == self._version:
+            return
+        self._version = herd.version
+        free: Counter[str] = Counter()
+        held: dict[str, list[float | None]] = {}
+        most = (0, "", "")
+        states, since = herd.states, herd.numbers["since"]
+        for node in herd.nodes:
+            here: Counter[str] = Counter()
+            for gpu in node.gpus:
+                state = states[gpu.row]
+                if state == "free" and gpu.is_countable:
+                    free[gpu.name] += 1
+                    here[gpu.name] += 1
+                elif state == "held":
+                    for user in gpu.users:
+                        held.setdefault(user or "unknown owner", []).append(since[gpu.row])
+            for name, count in here.items():
+                if count > most[0]:
+                    most = (count, name, node.name)
+        self._free, self._together = free.most_common(), most
+        self._held = [
+            (user, len(times), min((at for at in times if at is not None), default=None))
+            for user, times in sorted(held.items(), key=lambda item: (-len(item[1]), item[0]))
+        ]
+
+    def free_line(self, width: int, pen: Pen) -> list[Piece]:
+        """Say what is free now, by type."""
+        items: list[list[Piece]] = [
+            [Segment(f"{count}", pen.state("free") + pen.strong), Segment(f" {name}   ", pen.text)]
+            for name, count in self._free
+        ]
+        count, name, node = self._together
+        if count > 1:
+            items.append([Segment(f"most together: {count} {name} on {node}", pen.muted)])
+        return _listed("  FREE NOW   ", items, width, pen)
+
+    def held_line(self, width: int, pen: Pen, now: float) -> list[Piece]:
+        """Say who holds GPUs without using them, and for how long."""
+        items: list[list[Piece]] = [
+            [
+                Segment(f"{count}", pen.state("held") + pen.strong),
+                Segment(f" {user}", pen.text),
+                Segment(f" {ago(now - since)}   " if since is not None else "   ", pen.muted),
+            ]
+            for user, count, since in self._held
+        ]
+        return _listed("  HELD IDLE  ", items, width, pen)
+
+
+def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> list[Piece]:
+    """Say how many GPUs are in which state; how fresh that is stands at the right."""
+    pieces = [Segment("  gpuherd  " if width >= 60 else " ", pen.accent)]
+    right = sum(width_of(piece.text) for piece in fresh) + 2
+    counts = herd.totals.devices
+    shown_states = [state for state in (*STATES, *sorted(set(counts) - set(STATES))) if counts.get(state)]
+    for is_long in (True, False):
+        parts: list[Piece] = []
+        for state in shown_states:
+            word = f" {_WORDS.get(state, shown(state, 12))}" if is_long else ""
+            parts.append(Segment(f"{SIGNS.get(state, '?')} ", pen.state(state)))
+            parts.append(Segment(f"{counts[state]}", pen.strong))
+            parts.append(Segment(f"{word}{'   ' if is_long else '  '}", pen.text))
+        if sum(width_of(piece.text) for piece in [*pieces, *parts]) + right <= width:
+            break
+    pieces = _cut([*pieces, *parts], max(0, width - right))
+    gap = width - right - sum(width_of(piece.text) for piece in pieces)
+    return [*pieces, Segment(" " * max(0, gap + 1)), *fresh, Segment(" ")]
+
+
+def freshness(
+    condition: Condition, age_seconds: float | None, *, is_old: bool, is_paused: bool, pen: Pen, width: int
+) -> list[Piece]:
+    """Say how the data comes, and how old it is if that is worth a word."""
+    if is_paused:
+        return [Segment("‖ ", pen.state("held")), Segment(f"paused {ago(age_seconds)}", pen.strong)]
+    if age_seconds is None:
+        word = "away" if condition.phase == "away" else "connecting"
+        return [Segment("◌ ", pen.muted), Segment(word, pen.strong)]
+    if is_old:
+        return [Segment("✕ ", pen.state("fault")), Segment(f"no news for {ago(age_seconds)}", pen.strong)]
+    if condition.phase == "polling":
+        return [
+            Segment("◐ ", pen.state("held")),
+            Segment("asked every 5 s" if width >= 60 else "slow", pen.strong),
+        ]
+    return [Segment("● ", pen.state("live")), Segment("live", pen.strong)]
+
+
+def _cut(pieces: list[Piece], width: int) -> list[Piece]:
+    kept: list[Piece] = []
+    for piece in pieces:
+        size = width_of(piece.text)
+        if size > width:
+            if width > 0:
+                kept.append(Segment(fit(piece.text, width), piece.style))
+            break
+        kept.append(piece)
+        width -= size
+    return kept
+
+
+def _listed(title: str, items: list[list[Piece]], width: int, pen: Pen) -> list[Piece]:
+    """Put items after a title, as many as fit as a whole."""
+    pieces: list[Piece] = [Segment(title, pen.muted)]
+    left = width - width_of(title)
+    for item in items:
+        size = sum(width_of(piece.text.rstrip()) for piece in item[-1:]) + sum(
+            width_of(piece.text) for piece in item[:-1]
+        )
+        if size > left - 2:
+            pieces.append(Segment("…", pen.muted))
+            break
+        pieces += item
+        left -= sum(width_of(piece.text) for piece in item)
+    return pieces if items else [*pieces, Segment("nothing", pen.text)]

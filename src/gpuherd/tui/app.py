@@ -1,0 +1,576 @@
+"""`gpuherd top`: the herd on a full terminal, live."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from typing import Any, ClassVar
+
+import msgspec
+from rich.segment import Segment
+from rich.text import Text
+from textual import events, on
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.filter import Monochrome, NoColor
+from textual.message import Message
+from textual.widgets import Input
+
+from gpuherd.client.live import Condition, Feed, News, Shut
+from gpuherd.client.live_herd import LiveHerd
+from gpuherd.client.live_messages import HerdChange, OwnProcesses
+from gpuherd.client.live_nodes import LiveNode, shown
+from gpuherd.client.views import Session
+from gpuherd.model.errors import GpuherdError
+from gpuherd.tui.answers import Answers, freshness, totals_line
+from gpuherd.tui.board import Board
+from gpuherd.tui.booking_list import BookingList
+from gpuherd.tui.cells import Piece, fit
+from gpuherd.tui.choice import Choice, Help
+from gpuherd.tui.detail import detail
+from gpuherd.tui.herd_list import Group, HerdList
+from gpuherd.tui.listing import Listing, Scene, heading
+from gpuherd.tui.palette import PALETTES, SIGNS, Pen
+from gpuherd.tui.process_list import ProcessList
+from gpuherd.tui.strips import Button, Pane, Strips
+from gpuherd.tui.user_list import Holding, UserList
+from gpuherd.tui.wish import FILTERS, GROUPINGS, SORTINGS, Wish
+
+__all__ = ["TopApp"]
+
+LEAST_DRAW_SECONDS = 1.0
+"""Nothing is drawn more often than this without a key being pressed: terminals may be far away."""
+LEAST_OLD_SECONDS = 3.0
+TICKS_UNTIL_OLD = 3
+WIDE_CELLS = 112
+DETAIL_CELLS = 46
+LOW_ROWS = 20
+KEYS = (
+    ("/", "search", "search"),
+    ("s", "sort", "sort"),
+    ("f", "filter", "filter"),
+    ("g", "group", "group"),
+    ("⏎", "details", "open"),
+    ("n", "node", "node"),
+    ("p", "pause", "pause"),
+    ("?", "help", "help"),
+    ("q", "quit", "quit"),
+)
+
+
+class TopApp(App[GpuherdError]):
+    """The screen. It ends with the error that made it end, if one did."""
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "gpuherd top"
+    CSS = """
+    Screen { background: $background; }
+    ModalScreen { background: $background 50%; }
+    #top { height: 3; }
+    #tabs { height: 1; }
+    #heading { height: 1; }
+    #keys { height: 1; }
+    #body { height: 1fr; }
+    #detail { width: 46; height: 1fr; display: none; border-left: vkey $panel; }
+    #search { height: 1; border: none; padding: 0 2; display: none; background: $panel; }
+    #search:focus { border: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", show=False),
+        Binding("ctrl+c", "interrupt", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False),
+        Binding("1", "view(0)", show=False),
+        Binding("2", "view(1)", show=False),
+        Binding("3", "view(2)", show=False),
+        Binding("4", "view(3)", show=False),
+        Binding("tab", "view_next(1)", show=False, priority=True),
+        Binding("shift+tab", "view_next(-1)", show=False, priority=True),
+        Binding("slash", "search", show=False),
+        Binding("s", "sort", show=False),
+        Binding("S", "reverse", show=False),
+        Binding("f", "filter", show=False),
+        Binding("g", "group", show=False),
+        Binding("n", "node", show=False),
+        Binding("p", "pause", show=False),
+        Binding("r", "reconnect", show=False),
+        Binding("t", "look", show=False),
+        Binding("minus", "fold_all", show=False),
+        Binding("plus,equals_sign", "unfold_all", show=False),
+        Binding("question_mark,f1", "help", show=False),
+        Binding("escape", "step_back", show=False),
+    ]
+
+    class Arrived(Message):
+        """The feed has news; told from its thread."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        *,
+        me: str,
+        look: str = "dark",
+        monotonic: Callable[[], float] = time.monotonic,
+        zone: tzinfo | None = None,
+    ) -> None:
+        """``me``: the local account's name, by which processes are taken for mine where the hub knows no better."""
+        super().__init__()
+        self.animation_level = "none"
+        self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
+        self.herd = LiveHerd()
+        self.condition = Condition("connecting")
+        self._feed = feed
+        self._monotonic = monotonic
+        self._zone = zone
+        self._palette = PALETTES[look]
+        self._wish = Wish(me=frozenset({me}), my_names=frozenset({me}))
+        self._listings: tuple[Listing, ...] = (HerdList(), ProcessList(), UserList(), BookingList())
+        self._view = 0
+        self._folded: set[str] = set()
+        self._answers = Answers()
+        self._arrived_at: float | None = None
+        self._drawn_at = float("-inf")
+        self._is_draw_planned = False
+        self._built_for: object = None
+        self._is_paused = False
+        self._is_detailed = False
+        self._is_laid_out = False
+        self._pen = Pen(self._palette, is_plain=self.no_color)
+        for palette in PALETTES.values():
+            self.register_theme(palette.theme())
+        self.theme = f"gpuherd-{look}"
+
+    # -- layout ------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """Lay the screen out."""
+        pen = self._current_pen
+        yield Strips(self._paint_top, pen, name="top")
+        yield Strips(self._paint_tabs, pen, name="tabs", is_raised=True)
+        yield Strips(self._paint_heading, pen, name="heading")
+        with Horizontal(id="body"):
+            yield Board(self._listings[0], self._scene(), pen)
+            yield Pane(pen, name="detail")
+        search = Input(placeholder="search: node, type, user, state", id="search", compact=True)
+        search.cursor_blink = False
+        yield search
+        yield Strips(self._paint_keys, pen, name="keys", is_raised=True)
+
+    def on_mount(self) -> None:
+        """Begin to listen."""
+        self._is_laid_out = True
+        self._board.focus()
+        self._fit()
+        self.set_interval(1.0, self._look_at_clock)
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self.exit, None, 128 + number)
+        self._feed.start(lambda: self.post_message(self.Arrived()))
+
+    def on_unmount(self) -> None:
+        """Stop listening."""
+        self._feed.stop()
+
+    @property
+    def _board(self) -> Board:
+        return self.screen_stack[0].query_one(Board)
+
+    @property
+    def _detail(self) -> Pane:
+        return self.screen_stack[0].query_one("#detail", Pane)
+
+    def _strips(self, name: str) -> Strips:
+        return self.screen_stack[0].query_one(f"#{name}", Strips)
+
+    def _current_pen(self) -> Pen:
+        return self._pen
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit everything to another size."""
+        if self._is_laid_out:
+            self._fit()
+
+    def _fit(self) -> None:
+        """Show what there is room for: low screens get less on top, narrow ones details instead of the list."""
+        width, height = self.size
+        self._strips("top").styles.height = 1 if height < LOW_ROWS else 3 if height > 24 else 2
+        is_wide = width >= WIDE_CELLS
+        self._detail.display = self._is_detailed
+        self._board.display = is_wide or not self._is_detailed
+        self._strips("heading").display = self._board.display
+        self._detail.styles.width = min(72, max(DETAIL_CELLS, width // 3)) if is_wide else "1fr"
+        self._detail.styles.border_left = (
+            ("vkey", self._palette.track) if is_wide else ("none", self._palette.track)
+        )
+        self.call_after_refresh(self._draw, is_all=True)
+
+    # -- news --------------------------------------------------------------------------------------------------
+
+    @on(Arrived)
+    def _take_news(self) -> None:
+        for news in self._feed.take():
+            self._take(news)
+
+    def _take(self, news: News) -> None:
+        match news:
+            case HerdChange():
+                if self._is_paused:
+                    return
+                try:
+                    follows = self.herd.apply(news)
+                except GpuherdError:
+                    follows = False
+                if not follows:
+                    self._feed.retry()
+                    return
+                self._arrived_at = self._monotonic()
+                self._plan_draw()
+            case OwnProcesses():
+                self.herd.apply_own(news)
+                self._plan_draw()
+            case Condition():
+                self.condition = news
+                self._look_at_clock()
+            case Session():
+                if news.account is not None:
+                    names = {news.account.name, news.account.display_name} - {""}
+                    me = frozenset({news.account.name})
+                    self._wish = msgspec.structs.replace(self._wish, me=me, my_names=frozenset(names))
+            case Shut():
+                self.exit(news.error, return_code=1)
+
+    def _plan_draw(self) -> None:
+        """Draw soon, and not more often than once a second."""
+        if self._is_draw_planned:
+            return
+        wait = self._drawn_at + LEAST_DRAW_SECONDS * 0.9 - self._monotonic()
+        if wait <= 0:
+            self._draw()
+        else:
+            self._is_draw_planned = True
+            self.set_timer(wait, self._draw)
+
+    def _look_at_clock(self) -> None:
+        """Notice what grows old while nothing comes."""
+        is_old = self._is_old
+        if is_old != self._pen.is_old:
+            self._repaint()
+        else:
+            self._strips("top").renew()
+            self._strips("tabs").renew()
+
+    @property
+    def _age_seconds(self) -> float | None:
+        return None if self._arrived_at is None else max(0.0, self._monotonic() - self._arrived_at)
+
+    @property
+    def _is_old(self) -> bool:
+        age = self._age_seconds
+        if age is None or self._is_paused:
+            return False
+        return self.condition.phase == "away" or age > max(
+            LEAST_OLD_SECONDS, TICKS_UNTIL_OLD * self.herd.tick_seconds
+        )
+
+    def _scene(self) -> Scene:
+        age = 0.0 if self._is_paused else self._age_seconds or 0.0
+        return Scene(herd=self.herd, wish=self._wish, now=self.herd.time + age, zone=self._zone)
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    def _draw(self, *, is_all: bool = False) -> None:
+        self._is_draw_planned = False
+        self._drawn_at = self._monotonic()
+        if self._is_old != self._pen.is_old:
+            self._pen = Pen(self._palette, is_old=self._is_old, is_plain=self.no_color)
+            is_all = True
+        scene, listing = self._scene(), self._listings[self._view]
+        board = self._board
+        is_moving = self._wish.sorting in ("util", "memory") or self._view in (1, 2)
+        built_for = (self.herd.version, self._wish, self._view, tuple(sorted(self._folded)))
+        if is_moving or built_for != self._built_for:
+            self._built_for = built_for
+            lines = listing.lines(scene, self._folded)
+            if listing is board.listing and _is_same(lines, board.lines) and not is_all:
+                board.renew(scene)
+            else:
+                board.show(listing, scene, lines)
+        else:
+            board.renew(scene)
+        self._answers.count(self.herd)
+        for name in ("top", "tabs", "heading", "keys"):
+            self._strips(name).repaint() if is_all else self._strips(name).renew()
+        if is_all:
+            board.repaint()
+        self._draw_detail()
+
+    def _repaint(self) -> None:
+        self._pen = Pen(self._palette, is_old=self._is_old, is_plain=self.no_color)
+        self._draw(is_all=True)
+
+    def _draw_detail(self) -> None:
+        if not self._is_detailed:
+            return
+        board = self._board
+        subject = None if board.line is None else board.listing.subject(board.line)
+        pen = self._pen
+        if subject is None:
+            self._detail.show([[Segment(" there is nothing more to say of this line", pen.muted)]])
+            return
+        self._detail.show(
+            detail(subject, self._detail.scrollable_content_region.width or DETAIL_CELLS, pen, self._scene())
+        )
+
+    def _paint_top(self, width: int) -> list[list[Piece]]:
+        pen = self._pen
+        age = self._age_seconds
+        fresh = freshness(
+            self.condition, age, is_old=self._is_old, is_paused=self._is_paused, pen=pen, width=width
+        )
+        lines = [totals_line(self.herd, fresh, width, pen)]
+        if self._trouble:
+            lines.append([Segment(fit(f"  {self._trouble}", width), pen.state("held"))])
+        if self.herd.tick is not None:
+            lines.append(self._answers.free_line(width, pen))
+            lines.append(self._answers.held_line(width, pen, self._scene().now))
+        return lines
+
+    @property
+    def _trouble(self) -> str:
+        """What is wrong with the data or the herd as a whole, in a sentence; empty if nothing is."""
+        reason = shown(self.condition.reason, 300)
+        if self.condition.phase == "away" and not self._is_paused:
+            return f"{reason}; trying again, r tries at once" if reason else ""
+        if self.condition.phase == "polling":
+            return f"no live stream: {reason}; the whole picture is asked for every 5 s"
+        if self.herd.tick is not None and not self.herd.nodes and any(self.herd.totals.devices.values()):
+            return "this hub shows only totals to whoever is not logged in: gpuherd login"
+        return "; ".join(shown(notice.message, 200) for notice in self.herd.notices)
+
+    def _paint_tabs(self, width: int) -> list[list[Piece]]:
+        pen, wish = self._pen, self._wish
+        pieces: list[Piece] = [Segment(" ")]
+        is_narrow = width < 60
+        for place, listing in enumerate(self._listings):
+            is_current = place == self._view
+            style = pen.accent if is_current else pen.muted
+            title = listing.title if not is_narrow or is_current else ""
+            pieces.append(Button(f" {place + 1}{' ' if title else ''}{title} ", style, f"app.view({place})"))
+        said = []
+        if wish.node_id is not None:
+            said.append(f"only {self._node_name(wish.node_id)}")
+        if wish.filter != "all":
+            said.append({"held": "held idle", "fault": "faults"}.get(wish.filter, wish.filter))
+        if wish.search:
+            said.append(f'"{shown(wish.search, 40)}"')
+        if self._view == 0 and wish.grouping != "node":
+            said.append("one list" if wish.grouping == "none" else f"by {wish.grouping}")
+        if wish.sorting != "place" or wish.is_reversed:
+            said.append(f"sorted by {wish.sorting}{' ↑' if wish.is_reversed else ''}")
+        text = " · ".join(said) or (self._feed.place if not is_narrow else "")
+        left = width - sum(len(piece.text) for piece in pieces) - 1
+        pieces.append(Segment(fit(shown(text, 200), left, is_right=True), pen.text if said else pen.muted))
+        return [pieces]
+
+    def _node_name(self, node_id: str) -> str:
+        return next((node.name for node in self.herd.nodes if node.id == node_id), "a node that is gone")
+
+    def _paint_heading(self, width: int) -> list[list[Piece]]:
+        listing = self._listings[self._view]
+        return [
+            heading(listing.columns(self._board.width if self._is_laid_out else width, self._wish), self._pen)
+        ]
+
+    def _paint_keys(self, width: int) -> list[list[Piece]]:
+        pen = self._pen
+        pieces: list[Piece] = [Segment(" ")]
+        left = width - 1
+        last = KEYS[-2:]
+        for key, word, action in (*KEYS[:-2], *last):
+            text = f" {key} {word} "
+            kept = 0 if (key, word, action) in last else sum(len(f" {k} {w} ") for k, w, _ in last)
+            if len(text) + kept > left:
+                continue
+            name = "app.open_detail" if action == "open" else f"app.{action}"
+            pieces += [Button(f" {key} ", pen.accent, name), Button(f"{word} ", pen.muted, name)]
+            left -= len(text)
+        return [pieces]
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def _want(self, **changes: object) -> None:
+        self._wish = msgspec.structs.replace(self._wish, **changes)
+        self._draw()
+
+    def action_interrupt(self) -> None:
+        """End as an interrupt does."""
+        self.exit(None, return_code=130)
+
+    def action_view(self, place: int) -> None:
+        """Show another list."""
+        self._view = place
+        self._draw()
+
+    def action_view_next(self, by: int) -> None:
+        """Show the list beside."""
+        if len(self.screen_stack) == 1:
+            self.action_view((self._view + by) % len(self._listings))
+
+    def action_sort(self) -> None:
+        """Choose an order."""
+        self._choose("Sort", SORTINGS, self._wish.sorting, "s", "sorting")
+
+    def action_reverse(self) -> None:
+        """Turn the order round."""
+        self._want(is_reversed=not self._wish.is_reversed)
+
+    def action_filter(self) -> None:
+        """Choose what is shown."""
+        self._choose("Show only", FILTERS, self._wish.filter, "f", "filter")
+
+    def action_group(self) -> None:
+        """Choose what GPUs stand under."""
+        self._choose("Group", GROUPINGS, self._wish.grouping, "g", "grouping")
+
+    def _choose(self, title: str, options: Mapping[Any, str], chosen: str, key: str, field: str) -> None:
+        def take(name: str | None) -> None:
+            if name is not None:
+                self._want(**{field: name})
+
+        self.push_screen(Choice(title, options, chosen, key), take)
+
+    def action_node(self) -> None:
+        """Show only the node under the cursor, or all again."""
+        if self._wish.node_id is not None:
+            self._want(node_id=None)
+            return
+        line = self._board.line
+        subject = None if line is None else self._board.listing.subject(line)
+        if subject is not None:
+            self._want(node_id=subject.id if isinstance(subject, LiveNode) else subject.node.id)
+
+    def action_pause(self) -> None:
+        """Let the picture stand still, or go on."""
+        self._is_paused = not self._is_paused
+        if self._is_paused:
+            self._feed.pause()
+        else:
+            self._feed.resume()
+        self._draw(is_all=True)
+
+    def action_reconnect(self) -> None:
+        """Connect anew, at once."""
+        if not self._is_paused:
+            self._feed.retry()
+
+    def action_look(self) -> None:
+        """Turn dark to light and back."""
+        self._palette = PALETTES["light" if self._palette.is_dark else "dark"]
+        self.theme = f"gpuherd-{self._palette.name}"
+        self._fit()
+        self._repaint()
+
+    def action_fold_all(self) -> None:
+        """Fold every group."""
+        keys = (self._board.listing.fold_key(line) for line in self._board.lines)
+        self._folded |= {key for key in keys if key is not None}
+        self._draw()
+
+    def action_unfold_all(self) -> None:
+        """Unfold every group."""
+        self._folded.clear()
+        self._draw()
+
+    def action_help(self) -> None:
+        """Explain the keys."""
+        legend = Text()
+        meanings = {
+            "free": "free",
+            "busy": "at work",
+            "held": "held idle",
+            "booked": "booked",
+            "fault": "fault",
+        }
+        for state, word in {**meanings, "stale": "silent", "unknown": "unknown"}.items():
+            legend.append(SIGNS[state], style=self._pen.state(state))
+            legend.append(f" {word}  ")
+        self.push_screen(Help(legend))
+
+    def action_open_detail(self) -> None:
+        """Show more of the line under the cursor."""
+        self._board.action_open()
+
+    def action_step_back(self) -> None:
+        """Undo one step: details, then the search, then the node, then the filter."""
+        search = self.query_one("#search", Input)
+        if self._is_detailed:
+            self._is_detailed = False
+            self._fit()
+            self._board.focus()
+        elif search.display or self._wish.search:
+            search.value = ""
+            self._end_search()
+            self._want(search="")
+        elif self._wish.node_id is not None:
+            self._want(node_id=None)
+        elif self._wish.filter != "all":
+            self._want(filter="all")
+
+    # -- search ------------------------------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Search as one types."""
+        search = self.query_one("#search", Input)
+        search.display = True
+        search.focus()
+
+    def _end_search(self) -> None:
+        search = self.query_one("#search", Input)
+        search.display = False
+        self._board.focus()
+
+    @on(Input.Changed, "#search")
+    def _search(self, event: Input.Changed) -> None:
+        self._want(search=event.value)
+
+    @on(Input.Submitted, "#search")
+    def _keep_search(self) -> None:
+        self._end_search()
+
+    # -- the list ----------------------------------------------------------------------------------------------
+
+    @on(Board.Moved)
+    def _follow_cursor(self) -> None:
+        if self._is_detailed:
+            self._detail.scroll_to(y=0, animate=False)
+            self._draw_detail()
+
+    @on(Board.Folding)
+    def _fold(self, event: Board.Folding) -> None:
+        is_folded = event.key not in self._folded if event.is_folded is None else event.is_folded
+        if is_folded:
+            self._folded.add(event.key)
+        else:
+            self._folded.discard(event.key)
+        self._draw()
+
+    @on(Board.Opened)
+    def _open(self) -> None:
+        line = self._board.line
+        if isinstance(line, Holding):  # of a user, the GPUs
+            self._view = 0
+            self.query_one("#search", Input).value = line.user or "unknown"
+            self._want(search=line.user or "unknown")
+        elif isinstance(line, Group) and line.node is None:
+            self._fold(Board.Folding(line.fold_key, None))
+        else:
+            self._is_detailed = True
+            self._fit()
+
+
+def _is_same(lines: list[object], others: list[object]) -> bool:
+    return len(lines) == len(others) and all(a is b for a, b in zip(lines, others, strict=True))

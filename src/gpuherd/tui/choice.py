@@ -1,0 +1,129 @@
+"""Screens above the list: choosing one of a few, and the keys explained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+__all__ = ["Choice", "Help"]
+
+_BOX = """
+    align: center middle;
+    & > Vertical {
+        width: 64; max-width: 100%; height: auto; max-height: 100%;
+        background: $panel; border: round $primary; padding: 0 1;
+    }
+    & Static { background: $panel; color: $foreground; }
+"""
+
+KEYS = (
+    ("↑ ↓  j k", "move; PgUp PgDn Home End too"),
+    ("Enter", "details of a GPU or node; a user's GPUs"),
+    ("← →  Space", "fold and unfold; - and + all"),
+    ("Esc", "back: closes details, ends a search, shows all"),
+    ("1 2 3 4 Tab", "herd, processes, users, bookings"),
+    ("/", "search as you type: node, type, user, state"),
+    ("s  S", "sort by …; the other way round"),
+    ("f", "show only free, held idle, faults, mine"),
+    ("g", "group by node, type, user or not at all"),
+    ("n", "only the node under the cursor, or all again"),
+    ("p", "pause: the picture stands still"),
+    ("r", "connect anew, at once"),
+    ("t", "dark or light"),
+    ("?  q", "this help; quit"),
+)
+
+
+class Choice(ModalScreen[str | None]):
+    """One of a few; the key that opened it goes on to the next, Enter takes it, Esc leaves everything as it is."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", show=False),
+        Binding("j", "down", show=False),
+        Binding("k", "up", show=False),
+    ]
+    DEFAULT_CSS = f"""
+    Choice {{ {_BOX}
+        & OptionList, & OptionList:focus {{ background: $panel; border: none; height: auto; padding: 0; }}
+    }}
+    """
+
+    def __init__(self, title: str, options: Mapping[str, str], chosen: str, key: str) -> None:
+        super().__init__()
+        self._title = title
+        self._options = options
+        self._chosen = chosen
+        self._key = key
+
+    def compose(self) -> ComposeResult:
+        """Lay it out."""
+        with Vertical():
+            yield Static(Text(self._title, style="bold"))
+            texts = enumerate(self._options.items(), 1)
+            yield OptionList(*(Option(Text(f"{place} {text}"), id=name) for place, (name, text) in texts))
+
+    def on_mount(self) -> None:
+        """Begin at what is chosen now."""
+        self.query_one(OptionList).highlighted = list(self._options).index(self._chosen)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Take it."""
+        self.dismiss(event.option_id)
+
+    def action_down(self) -> None:
+        """Go on to the next."""
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        """Go back by one."""
+        self.query_one(OptionList).action_cursor_up()
+
+    def action_leave(self) -> None:
+        """Leave everything as it is."""
+        self.dismiss(None)
+
+    def on_key(self, event: object) -> None:
+        """Take one by its number, or go on with the key that led here."""
+        character = getattr(event, "character", None) or ""
+        names = list(self._options)
+        if character == self._key:
+            self.action_down()
+        elif character.isdecimal() and 1 <= int(character) <= len(names):
+            self.dismiss(names[int(character) - 1])
+
+
+class Help(ModalScreen[None]):
+    """The keys, explained."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter", "leave", show=False)]
+    DEFAULT_CSS = f"Help {{ {_BOX} }}"
+
+    def __init__(self, legend: Text) -> None:
+        super().__init__()
+        self._legend = legend
+
+    def compose(self) -> ComposeResult:
+        """Lay it out."""
+        text = Text()
+        for keys, meaning in KEYS:
+            text.append(f"{keys:<13}", style="bold")
+            text.append(f"{meaning}\n")
+        with Vertical():
+            yield Static(text)
+            yield Static(self._legend)
+
+    def action_leave(self) -> None:
+        """Back to the list."""
+        self.dismiss(None)
+
+    def on_click(self) -> None:
+        """Back to the list."""
+        self.dismiss(None)
