@@ -52,12 +52,20 @@ def default_state_dir() -> Path:
     """Give the folder for what must outlive a restart: the system's for root, else the user's own."""
     if os.geteuid() == 0:
         return Path("/var/lib/gpuherd")
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "gpuherd"
+    return Path(os.environ.get("XDG_STATE_HOME") or _home() / ".local/state") / "gpuherd"
+
+
+def _home() -> Path:
+    """Give the user's own folder; a user whom the system does not know, as in a container, has none but the root."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 def default_config_files() -> tuple[Path, ...]:
     """Give the places where a configuration is looked for, the first one found wins."""
-    own = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "gpuherd/gpuherd.toml"
+    own = Path(os.environ.get("XDG_CONFIG_HOME") or _home() / ".config") / "gpuherd/gpuherd.toml"
     return (own, Path("/etc/gpuherd/gpuherd.toml"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuherd.model.errors import Misconfigured
-from gpuherd.wiring.config import load, read_config
+from gpuherd.wiring.config import default_config_files, default_state_dir, load, read_config
 
 
 def test_no_file_at_all_is_good() -> None:
@@ -110,3 +110,17 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
 
 def test_paths_may_start_at_home() -> None:
     assert read_config('[hub]\nstate_dir = "~/herd"', "f").hub.state_dir == Path.home() / "herd"
+
+
+def test_a_user_whom_the_system_does_not_know_needs_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one that a container, or systemd with DynamicUser=, makes up."""
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("os.geteuid", lambda: 61_184)
+    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    assert default_state_dir() == Path("/.local/state/gpuherd")
+    assert default_config_files()[-1] == Path("/etc/gpuherd/gpuherd.toml")
