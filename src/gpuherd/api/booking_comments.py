@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 STATE_NAME = "comments-taken.json"
 LOOK_SECONDS = 2.0
 AGAIN_SECONDS = 60.0
-"""How soon entries are looked at again: a node may be there by then, someone gone, or a person have got an account."""
+"""How soon entries are looked at again: someone may be gone by then, or a person have got an account."""
 FIRST_NODE_SECONDS = 60.0
 """How long after its start a hub that knows of no device yet leaves the file that it writes as it is."""
 COMPLAINTS_LOGGED = 50
@@ -148,6 +148,7 @@ class CommentsWatch:
         self._comments: Comments | None = None
         self._again_at = 0.0
         self._complaints: tuple[Complaint, ...] = ()
+        self._unplaced: tuple[Complaint, ...] = ()
 
     async def look(self) -> None:
         """Look once; ``Failed`` if the file or the records cannot be used now. Bookings then stay as they are."""
@@ -161,8 +162,14 @@ class CommentsWatch:
             self._comments = await self._read()
             self._done = now
             self._again_at = 0.0
-        if self._clock.monotonic() >= self._again_at:
+        if self._clock.monotonic() >= self._again_at or self._someone_has_come(self._comments):
             await self._take(self._comments)
+
+    def _someone_has_come(self, comments: Comments) -> bool:
+        """Whether entries that no device was known for mean one now: after a start nodes report one after the other."""
+        return (
+            bool(self._unplaced) and place_entries(comments.entries, self._known.herd())[1] != self._unplaced
+        )
 
     async def _read(self) -> Comments:
         comments = await self._reading.do(lambda: read_comments_file(self._file, self._zone))
@@ -175,7 +182,7 @@ class CommentsWatch:
 
     async def _take(self, comments: Comments) -> None:
         self._again_at = self._clock.monotonic() + AGAIN_SECONDS
-        placed, unplaced = place_entries(comments.entries, self._known.herd())
+        placed, self._unplaced = place_entries(comments.entries, self._known.herd())
         is_missing = missing_from(comments) if self._follows else lambda _: False
         refused: list[Complaint] = []
         # In parts, each within a verb's deadline; the first one also ends what is gone.
@@ -188,7 +195,7 @@ class CommentsWatch:
             if outcome.made or outcome.changed or outcome.ended:
                 counts = len(outcome.made), len(outcome.changed), len(outcome.ended)
                 log.info("%s: %d bookings made, %d changed, %d ended", self._file, *counts)
-        self._tell((*comments.complaints, *unplaced, *refused))
+        self._tell((*comments.complaints, *self._unplaced, *refused))
 
     def _apply(
         self, placed: Sequence[Placed], before: dict[str, Taken], is_missing: Callable[[str], bool]

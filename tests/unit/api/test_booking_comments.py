@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from gpuherd.api.booking_comments import FIRST_NODE_SECONDS, CommentsExport, find_owner
+from gpuherd.api.booking_comments import FIRST_NODE_SECONDS, CommentsExport, CommentsWatch, find_owner
+from gpuherd.api.record_calls import RecordCalls
 from gpuherd.bookings.comments_export import PAST_SHOWN_SECONDS
-from gpuherd.bookings.comments_sync import Owner
+from gpuherd.bookings.comments_sync import CommentsSync, Owner, Placed, SyncOutcome
 from gpuherd.bookings.herd import Herd
 from gpuherd.model.bookings import Booking
 from support.booking_desk import a100, herd_of, person
@@ -100,3 +103,45 @@ def test_whom_a_name_means(name: str, expected: Owner) -> None:
         person("d2", display_name="doe"),
     ]
     assert find_owner(name, people, lambda one: one) == expected
+
+
+class Taking:
+    """Stands for the records: notes what is to be booked, and books nothing."""
+
+    def __init__(self) -> None:
+        self.hosts: list[list[str]] = []
+
+    async def run(self, verb: Callable[..., Any], *arguments: Any) -> Any:
+        return verb(*arguments)
+
+    def apply(self, placed: Sequence[Placed], before: dict[str, Any], **_: object) -> SyncOutcome:
+        self.hosts.append([one.entry.host for one in placed])
+        return SyncOutcome(taken=before, made=(), changed=(), ended=(), complaints=())
+
+
+def test_an_entry_is_taken_as_soon_as_its_node_has_come(tmp_path: Path) -> None:
+    file, taking, known = tmp_path / "comments.json", Taking(), Known()
+    file.write_text(json.dumps({"gpu01": [ANN], "gpu02": [BOB]}))
+    watch = CommentsWatch(
+        file,
+        follows=True,
+        zone=UTC,
+        state_dir=tmp_path,
+        known=known,
+        sync=cast("CommentsSync", taking),
+        calls=cast("RecordCalls", taking),
+        clock=ManualClock(),
+    )
+
+    def look() -> list[list[str]]:
+        asyncio.run(watch.look())
+        return taking.hosts
+
+    assert look() == []  # a file is taken when it has come to rest
+    assert look() == [[]]
+    assert look() == [[]], "nobody has come"
+    known.devices = herd_of(a100("gpu02", 0, node_name="gpu02"))
+    assert look() == [[], ["gpu02"]]
+    known.devices = herd_of(a100("gpu02", 0, node_name="gpu02"), a100("gpu01", 0, node_name="gpu01"))
+    assert look()[2:] == [["gpu01", "gpu02"]]
+    assert len(look()) == 3, "all are there"
