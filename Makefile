@@ -10,7 +10,7 @@ SOAK ?= 50
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-fast check format soak bench screenshots page generate provision clean
+.PHONY: help run demo test test-fast check format soak bench screenshots page generate man docs dist deb provision clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,9 +52,21 @@ screenshots: provision $(VENV)/.ready-dev ## Take a picture of every page, both 
 
 page: $(VENV)/.ready-all ## Build the page into the package, if its sources changed
 
-generate: $(VENV)/.ready-dev ## Write again what is generated: the page's API types, the configuration reference
+generate: $(VENV)/.ready-dev man ## Write again what is generated: the page's API types, references, manual pages
 	@scripts/npm $(VENV) run --silent generate
-	$(BIN)/python scripts/write_docs.py
+
+man: $(VENV)/.ready-dev ## Write again the manual pages (docs/man/) and references, from commands, settings and routes
+	$(BIN)/python -m scripts.write_docs
+
+docs: $(VENV)/.ready-dev ## Build the documentation's site into build/site/; whatever is wrong in it is an error
+	$(BIN)/zensical build --strict --clean
+
+dist: $(VENV)/.ready-dev ## Build wheel and sdist into dist/, with the page in them: installing needs no Node.js
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t sdist -t wheel
+
+deb: $(VENV)/.ready-dev ## Build the Debian package into dist/, for a Debian whose python3 is that of this environment
+	scripts/build-deb $(BIN)/python
 
 provision: ## Install the Debian packages that the tests use (as root; otherwise says what is missing)
 	@scripts/provision

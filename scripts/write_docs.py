@@ -1,8 +1,21 @@
-"""Write docs/configuration.md again from the settings. ``make generate`` runs it; a test fails if it is out of date."""
+"""Write again what the documentation has from the code: references of settings, commands and API, manual pages.
+
+``make generate`` runs it (``python -m scripts.write_docs``); a test fails if a page is out of date.
+"""
+
+from __future__ import annotations
 
 from pathlib import Path
 
+from scripts.api_reference import api_page
+from scripts.cli_reference import cli_page
+from scripts.man_pages import man_pages
+
 from gpuherd.wiring.reference import config_reference
+
+__all__ = ["generated_pages", "write_pages"]
+
+ROOT = Path(__file__).parent.parent
 
 INTRODUCTION = """\
 # Configuration: gpuherd.toml
@@ -45,12 +58,28 @@ This page is written by `make generate` from the settings themselves (`gpuherd c
 """
 
 
-def configuration_page() -> str:
-    """Put the page together."""
-    return INTRODUCTION + config_reference()
+def generated_pages() -> dict[str, str]:
+    """Give every generated page by its path below the root."""
+    return {
+        "docs/configuration.md": INTRODUCTION + config_reference(),
+        "docs/reference/cli.md": cli_page(),
+        "docs/reference/api.md": api_page(),
+        **{f"docs/man/{name}": page for name, page in man_pages().items()},
+    }
+
+
+def write_pages(root: Path = ROOT) -> None:
+    """Write them all; manual pages of commands that are gone are removed."""
+    pages = generated_pages()
+    for path, text in pages.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+    for file in (root / "docs/man").glob("*.1"):
+        if f"docs/man/{file.name}" not in pages:
+            file.unlink()
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent.parent / "docs/configuration.md").write_text(
-        configuration_page(), encoding="utf-8"
-    )
+    write_pages()

@@ -208,14 +208,14 @@ def _write(file: Path, text: str) -> None:
 
 
 @contextmanager
-def dropping(folder: Path, host: str) -> Iterator[None]:
-    """Renew the files every second (the lab's scripts take twenty)."""
+def dropping(folder: Path, host: str, *, every_seconds: float = 1.0) -> Iterator[None]:
+    """Renew the files (the lab's scripts take twenty seconds); a hub lets files come to rest before it takes them."""
     stop = threading.Event()
 
     def loop() -> None:
         while not stop.is_set():
             drop_files(folder, host)
-            stop.wait(1.0)
+            stop.wait(every_seconds)
 
     thread = threading.Thread(target=loop)
     thread.start()

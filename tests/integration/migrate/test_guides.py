@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
-import sys
-import time
 import urllib.error
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +17,19 @@ from e2e.hub_process import ask
 from support.old_tools import dropping, node_info_node, posting, rpc_node, write_nvidia_smi
 from support.running import eventually, free_port
 from support.sshd import make_key, need_sshd, running_sshd
+from support.walkthrough import Walk, steps_of
 
 ROOT = Path(__file__).parents[3]
 GUIDES = ROOT / "docs" / "migrate"
-_BLOCK = re.compile(r"^```sh( background)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-STOP_SECONDS = 15
 
 
-class Installation:
+class Installation(Walk):
     """A folder with an older tool's files, and where the guide's example addresses lead on this machine."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.folder = folder
-        self.stack = stack
+        super().__init__(folder, stack)
         self.hub_port = free_port()
-        self.replaced: dict[str, str] = {
+        self.replaced |= {
             "127.0.0.1:8470": f"127.0.0.1:{self.hub_port}",
             "192.168.0.0/24": "127.0.0.0/8",
             "0.0.0.0:": "127.0.0.1:",
@@ -56,21 +51,9 @@ class Installation:
         self.replaced[written] = written.replace(written.rpartition(":")[2], str(taken))
         return taken
 
-    def translate(self, commands: str) -> str:
-        for written, meant in self.replaced.items():
-            commands = commands.replace(written, meant)
-        return commands
-
-    def follow(self, guide: str) -> None:
+    def follow_guide(self, name: str) -> None:
         """Run every command of a guide, in its order."""
-        blocks = _BLOCK.findall((GUIDES / guide).read_text(encoding="utf-8"))
-        assert blocks, "a guide without commands"
-        for is_background, commands in blocks:
-            if is_background:
-                self.stack.enter_context(self._in_background(self.translate(commands)))
-                eventually(self.is_up, bool)
-            else:
-                self._run(self.translate(commands))
+        self.follow(steps_of(GUIDES / name), is_up=self.is_up)
 
     def is_up(self) -> bool:
         try:
@@ -82,45 +65,6 @@ class Installation:
     def nodes(self) -> dict[str, Any]:
         fleet = ask(f"http://127.0.0.1:{self.hub_port}/api/v1/fleet")
         return {node["id"]: node for node in fleet["nodes"]}
-
-    @property
-    def _environment(self) -> dict[str, str]:
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        return {**os.environ, "PATH": path, "HOME": str(self.folder), "NO_PROXY": "127.0.0.1"}
-
-    def _run(self, commands: str) -> None:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=self.folder,
-            env=self._environment,
-            input="y\n",  # a person compares the host key and says yes
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
-
-    @contextmanager
-    def _in_background(self, commands: str) -> Iterator[None]:
-        with (self.folder / f"background-{time.monotonic()}.log").open("wb") as log:
-            process = subprocess.Popen(
-                ["bash", "-c", f"exec {commands}"],
-                cwd=self.folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        try:
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(STOP_SECONDS)
 
 
 @pytest.fixture
@@ -148,7 +92,7 @@ def test_push(installation: Installation) -> None:
         "    sleep 1\ndone\n",
     )
     installation.stack.enter_context(posting(door, "node-0"))
-    installation.follow("push.md")
+    installation.follow_guide("push.md")
     nodes = eventually(installation.nodes, lambda n: _live("node-0")(n) and bool(_agents(n)))
     assert nodes["node-0"]["way"] == "gpustat"
     assert nodes["node-0"]["devices"][0]["processes"][0]["user"] == "pusher"
@@ -160,10 +104,9 @@ def test_pull(installation: Installation) -> None:
     installation.replaced["0.0.0.0:7070"] = installation.replaced["127.0.0.1:7070"]
     installation.replaced["0.0.0.0:8472"] = f"127.0.0.1:{free_port()}"
     installation.replaced["0.0.0.0:7090"] = f"127.0.0.1:{free_port()}"
-    installation.replaced = dict(sorted(installation.replaced.items(), key=lambda pair: -len(pair[0])))
     installation.replaced["192.168.0.1"] = "127.0.0.1"
     installation.write("hosts.txt", f"127.0.0.1:{port}\n")
-    installation.follow("pull.md")
+    installation.follow_guide("pull.md")
     nodes = eventually(installation.nodes, _live("127.0.0.1"))
     assert nodes["127.0.0.1"]["name"] == "node-1 (127.0.0.1)"
     assert nodes["127.0.0.1"]["devices"][0]["processes"][0]["user"] == "puller"
@@ -184,7 +127,7 @@ def test_ssh_static(installation: Installation) -> None:
     installation.write(
         "config.ini", f"[common]\nuser = root\nhosts = 127.0.0.1:{sshd.port}\nkey_filename=id_ed25519\n"
     )
-    installation.follow("ssh-static.md")
+    installation.follow_guide("ssh-static.md")
     nodes = eventually(installation.nodes, _live("127.0.0.1"))
     assert nodes["127.0.0.1"]["devices"][0]["processes"][0]["user"] == "root"
     assert (folder / "gpuherd-node").read_text().startswith("#!/bin/sh")
@@ -193,7 +136,7 @@ def test_ssh_static(installation: Installation) -> None:
 def test_lip6(installation: Installation) -> None:
     data = installation.folder / "data"
     data.mkdir()
-    installation.stack.enter_context(dropping(data, "gputest001-pa4"))
+    installation.stack.enter_context(dropping(data, "gputest001-pa4", every_seconds=6.0))
     installation.write(
         "index.php",
         "<?php\n$HOSTS = array('gputest001-pa4' => 'Paris 1');\n"
@@ -207,7 +150,7 @@ def test_lip6(installation: Installation) -> None:
     installation.write(
         "fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "http://127.0.0.1:8500/v1/catalog/service/gpu"}'
     )
-    installation.follow("lip6.md")
+    installation.follow_guide("lip6.md")
     nodes = eventually(installation.nodes, lambda n: _live("gputest001-pa4")(n) and bool(_agents(n)))
     node = nodes["gputest001-pa4"]
     assert (node["name"], node["way"]) == ("Paris 1", "file")
@@ -231,7 +174,7 @@ def test_rpc(installation: Installation) -> None:
         "[rpcservers]\nhost1 ansible_host=127.0.0.1 ansible_user=me ansible_remote_tmp=/tmp/.ansible/tmp\n",
     )
     installation.replaced["host1"] = "localhost"
-    installation.follow("rpc.md")
+    installation.follow_guide("rpc.md")
     nodes = eventually(installation.nodes, lambda n: _live("localhost")(n) and bool(_agents(n)))
     assert nodes["localhost"]["devices"][0]["processes"][0]["user"] == "caller"
 
