@@ -141,11 +141,15 @@ def _run(
 
 
 def _environment(taken: Taken) -> dict[str, str]:
+    """Give the command's environment; devices are named in the order in which programs count them."""
+    from gpuherd.client.choosing import by_node
+
+    (devices,) = by_node(taken.chosen).values()
     environment = {
         **os.environ,
         **environment_of(taken.chosen),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "GPUHERD_DEVICES": ",".join(candidate.place for candidate in taken.chosen),
+        "GPUHERD_DEVICES": ",".join(candidate.place for candidate in devices),
     }
     environment.pop("GPUHERD_BOOKING", None)
     if taken.booking is not None:

@@ -159,10 +159,16 @@ class Taking:
             return
         booking, count = self._holding.booking, self._interrupts.count
         try:
-            self._holding.give_back(is_hurried=lambda: self._interrupts.count > count)
+            self._holding.give_back(
+                is_hurried=lambda: self._interrupts.count > count, on_trouble=lambda _: _tell_trouble(booking)
+            )
         except GpuherdError as error:
-            left = self._holding.booking or booking
-            click.echo(f"gpuherd: {_left_booked(left)} ({error})", err=True)
+            click.echo(f"gpuherd: {_left_booked(self._holding.booking or booking)} ({error})", err=True)
+
+
+def _tell_trouble(booking: Booking | None) -> None:
+    what = "what may be booked" if booking is None else f"booking {booking.id}"
+    click.echo(f"gpuherd: {what} cannot be given back yet; trying again, until Ctrl-C", err=True)
 
 
 def _left_booked(booking: Booking | None) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from gpuherd.client.errors import HubRefused, HubSilent
 from gpuherd.client.hub import HubClient
 from gpuherd.client.views import Booking
-from gpuherd.model.errors import Refused
+from gpuherd.model.errors import GpuherdError, Refused
 
 __all__ = ["Holding"]
 
@@ -23,6 +23,7 @@ END_DEADLINE_SECONDS = 10.0
 """How long each try to give back may take: someone has pressed Ctrl-C."""
 PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0)
 """Between tries to give back."""
+REST_STEP_SECONDS = 0.1
 _FOUND_LIMIT = 200
 
 
@@ -91,14 +92,20 @@ class Holding:
             )
         return self.booking
 
-    def give_back(self, *, is_hurried: Callable[[], bool] = lambda: False) -> None:
+    def give_back(
+        self,
+        *,
+        is_hurried: Callable[[], bool] = lambda: False,
+        on_trouble: Callable[[GpuherdError], None] = lambda _: None,
+    ) -> None:
         """End the booking, if there is one; ``HubSilent`` or ``HubRefused`` if that cannot be done.
 
-        Tries several times, unless ``is_hurried``. What is over already is over.
+        Tries several times, unless ``is_hurried``; ``on_trouble`` hears of the first that fails. What is over already
+        is over.
         """
         hub = HubClient(copy.copy(self._hub.line))
         hub.line._deadline_seconds = END_DEADLINE_SECONDS  # noqa: SLF001 - a line of our own
-        for pause_seconds in (*PAUSES_SECONDS, None):
+        for number, pause_seconds in enumerate((*PAUSES_SECONDS, None)):
             try:
                 self._find(hub)
                 if self.booking is not None:
@@ -107,10 +114,18 @@ class Holding:
                 is_final = isinstance(error, HubRefused) and error.status < 500
                 if is_final or pause_seconds is None or is_hurried():
                     raise
-                self._sleep(pause_seconds)
+                if number == 0:
+                    on_trouble(error)
+                self._rest(pause_seconds, is_hurried)
             else:
                 self.booking = None
                 return
+
+    def _rest(self, seconds: float, is_hurried: Callable[[], bool]) -> None:
+        for _ in range(round(seconds / REST_STEP_SECONDS)):
+            if is_hurried():
+                return
+            self._sleep(REST_STEP_SECONDS)
 
 
 def _release(hub: HubClient, booking: Booking) -> None:

@@ -273,9 +273,9 @@ def test_whatever_is_chosen_is_surely_free_unbooked_and_as_many_as_were_asked_fo
     assert choose(sorted_.able[::-1], wish, person=person) is not None
     assert len({one.gpu.facts.vendor for one in chosen}) == 1
     assert not same_node or len(by_node(chosen)) == 1
-    for one in chosen:
-        check(one, bookings, hours, is_for_booking=books)
-        assert memory is None or (one.gpu.facts.memory_total_bytes or 0) >= memory
+    for taken in chosen:
+        check(taken, bookings, hours, is_for_booking=books)
+        assert memory is None or (taken.gpu.facts.memory_total_bytes or 0) >= memory
 
 
 def check(

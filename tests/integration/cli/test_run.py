@@ -1,0 +1,244 @@
+"""gpuherd run against a real hub, with real children and real signals."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.booking_hub import Booker, BookingHub, booking_hub, report_of
+from support.chooser import Chooser, lossy_way
+from support.herd import gpu
+from support.hub import eventually
+
+SAY = "import os; print(*(f'{k}={os.environ.get(k)}' for k in ('CUDA_VISIBLE_DEVICES', 'CUDA_DEVICE_ORDER', "
+SAY += "'GPUHERD_DEVICES', 'GPUHERD_BOOKING')))"
+# Ends by itself only after the whole test has failed; tells each signal that it gets.
+LISTEN = """
+import signal, sys, time
+def on(number, frame):
+    print(signal.Signals(number).name, flush=True)
+    if number != signal.SIGUSR1: sys.exit(40 + number)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1): signal.signal(number, on)
+print("ready", flush=True)
+time.sleep(60)
+"""
+LEAD = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+async def own_bookings(person: Booker) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = await person.get("bookings", mine="true", state=["active", "pending"])
+    return [one for one in found if one["phase"] != "past"]
+
+
+async def at_work(lab: BookingHub, folder: Path) -> tuple[Booker, Chooser]:
+    ann = await lab.person("ann")
+    return ann, Chooser(lab, folder / "ann", ann)
+
+
+def test_the_environment_and_the_end_of_a_command(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab:
+            ann, shell = await at_work(lab, tmp_path)
+            show = ("--", sys.executable, "-c", SAY)
+            code, said, told = await shell.run("run", "--node", "n2", "-n", "2", *show, GPUHERD_BOOKING="7")
+            assert (code, told) == (0, "")
+            assert said == (
+                "CUDA_VISIBLE_DEVICES=GPU-0,GPU-1 CUDA_DEVICE_ORDER=PCI_BUS_ID GPUHERD_DEVICES=n2/0,n2/1 "
+                "GPUHERD_BOOKING=None\n"
+            )
+            ending = ("--", sys.executable, "-c", SAY + "; raise SystemExit(7)")
+            code, said, told = await shell.run("run", "--node", "n2", "--book", "2h", *ending)
+            (booking,) = await ann.get("bookings", mine="true", state=["active", "cancelled"])
+            assert (code, f"GPUHERD_BOOKING={booking['id']}\n" in said) == (7, True)
+            assert f", booking {booking['id']}; give it back early with: gpuherd release" in told
+            assert booking["title"] == Path(sys.executable).name
+            assert await own_bookings(ann) == []
+
+            assert (await shell.run("run", "--node", "n2", "--", "/no/such/program"))[0] == 127
+            (tmp_path / "plain").write_text("no program")
+            code, _, told = await shell.run(
+                "run", "--node", "n2", "--book", "1h", "--", str(tmp_path / "plain")
+            )
+            assert (
+                code,
+                told.endswith(f"gpuherd: {tmp_path}/plain cannot be run (Permission denied)\n"),
+            ) == (126, True)
+            assert (await shell.run("run", "--node", "n2", "--", "sh", "-c", "kill -KILL $$"))[0] == 137
+            assert (await shell.run("run", "--node", "n2", "-n", "3", "--", "true"))[0] == 125
+            assert (await shell.run("run", "--node", "n9", "--", "true"))[0] == 125
+            assert (await shell.run("run", "--node", "n2", "--book", "99y", "--", "true"))[0] == 125
+            assert (await shell.run("run", "--node", "n2", "--wait", "-n", "3", "--", "true"))[0] == 125
+            assert (await shell.run("run", "--", "true", GPUHERD_HUB="http://127.0.0.1:9"))[0] == 125
+            assert (await shell.run("run", "--node", "n2"))[0] == 2
+            assert await own_bookings(ann) == []
+
+    asyncio.run(day())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_go_to_the_command_and_nothing_stays_booked(tmp_path: Path, number: signal.Signals) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab:
+            ann, shell = await at_work(lab, tmp_path)
+            command = await shell.start(
+                "run", "--node", "n2", "--book", "2h", "--", sys.executable, "-c", LISTEN
+            )
+            await command.until_said("ready")
+            assert len(await own_bookings(ann)) == 1
+            command.signal(signal.SIGUSR1)
+            await command.until_said("SIGUSR1")
+            command.signal(number)
+            assert await command.end() == 40 + number
+            assert command.said.count(number.name) == 1
+            assert await own_bookings(ann) == []
+
+            command = await shell.start("run", "--node", "n2", "--book", "2h", "--", "sleep", "60")
+            await command.until_told("gpuherd: booked")
+            await eventually(lambda: _has_child(command.process.pid))
+            command.signal(number)
+            assert await command.end() == 128 + number
+            assert await own_bookings(ann) == []
+
+    asyncio.run(day())
+
+
+def _has_child(pid: int) -> bool:
+    return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+def test_ctrl_c_at_a_terminal_reaches_the_command_once(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab:
+            ann, shell = await at_work(lab, tmp_path)
+            pid, terminal = await asyncio.to_thread(
+                _at_a_terminal,
+                shell,
+                ["run", "--node", "n2", "--book", "2h", "--", sys.executable, "-c", LISTEN],
+            )
+            shown = await asyncio.to_thread(_read_until, terminal, b"ready")
+            os.write(terminal, b"\x03")
+            shown += await asyncio.to_thread(_read_until, terminal, None)
+            _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+            os.close(terminal)
+            assert os.waitstatus_to_exitcode(status) == 40 + signal.SIGINT, shown
+            assert shown.count(b"SIGINT") == 1
+            assert await own_bookings(ann) == []
+
+    asyncio.run(day())
+
+
+def _at_a_terminal(shell: Chooser, arguments: list[str]) -> tuple[int, int]:
+    """Start a command that leads a terminal of its own; give its pid and our end of the terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", LEAD, sys.executable, "-m", "gpuherd", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, **shell.environment, "TERM": "xterm"},
+        start_new_session=True,
+    )
+    process.returncode = 0  # whoever calls waits for it
+    os.close(theirs)
+    return process.pid, ours
+
+
+def _read_until(terminal: int, text: bytes | None) -> bytes:
+    shown = b""
+    while text is None or text not in shown:
+        try:
+            chunk = os.read(terminal, 4096)
+        except OSError:  # the other side is gone
+            break
+        if not chunk:
+            break
+        shown += chunk
+    return shown
+
+
+def test_commands_at_once_take_different_gpus_also_without_bookings(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab:
+            _, shell = await at_work(lab, tmp_path)
+            start = ("run", "--node", "n1", "--", sys.executable, "-c")
+            hold = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(60)"
+            commands = await asyncio.gather(*(shell.start(*start, hold) for _ in range(4)))
+            for command in commands:
+                await command.until_said("GPU-")
+            assert sorted(command.said.strip() for command in commands) == [
+                f"GPU-{index}" for index in range(4)
+            ]
+            # The hub still believes that all of them are free.
+            code, _, told = await shell.run("run", "--node", "n1", "--", "true")
+            assert (code, "none can be had; 4 just taken by someone here" in told) == (125, True)
+            for command in commands:
+                command.signal(signal.SIGTERM)
+            assert {await command.end() for command in commands} == {128 + signal.SIGTERM}
+            assert (await shell.run("run", "--node", "n1", "-n", "4", "--", "true"))[0] == 0
+
+    asyncio.run(day())
+
+
+def test_an_answer_that_got_lost_leaves_nothing_booked(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab, lossy_way(lab.hub.url) as way:
+            ann, shell = await at_work(lab, tmp_path)
+            way.is_losing = True
+            code, _, told = await shell.run(
+                "run", "--node", "n2", "--book", "2h", "--", "true", **shell.by_way(way, ann)
+            )
+            assert (code, way.lost) == (125, 1)
+            assert "it hung up without a word" in told
+            assert len(await ann.get("bookings", mine="true", state=["active", "cancelled"])) == 1
+            assert await own_bookings(ann) == []
+
+    asyncio.run(day())
+
+
+def test_a_hub_that_is_gone_at_the_end_is_told_of(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab:
+            _, shell = await at_work(lab, tmp_path)
+            command = await shell.start(
+                "run", "--node", "n2", "--book", "2h", "--", sys.executable, "-c", LISTEN
+            )
+            await command.until_said("ready")
+        command.signal(signal.SIGTERM)
+        await command.until_told("booking 1 cannot be given back yet")
+        command.signal(signal.SIGINT)
+        assert await command.end() == 40 + signal.SIGTERM
+        assert "could not be given back; it ends by itself" in command.told
+        assert "gpuherd release 1" in command.told
+
+    asyncio.run(day())
+
+
+def test_what_was_taken_while_the_lock_was_had_is_not_taken_again(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab:
+            _, shell = await at_work(lab, tmp_path)
+            await lab.report("n3", report_of(gpu(0, uuid="GPU-one")))
+            first = await shell.start("run", "--node", "n3", "--", sys.executable, "-c", LISTEN)
+            await first.until_said("ready")
+            second = await shell.start("run", "--wait", "--node", "n3", "--", "echo", "mine")
+            await second.until_told("waiting for 1 GPU on n3: 0 of 1 can be had")
+            await lab.report("n3", report_of(gpu(0, uuid="GPU-one"), users={0: "cleo"}))
+            first.signal(signal.SIGTERM)
+            await first.end()
+            assert second.said == ""
+            await lab.report("n3", report_of(gpu(0, uuid="GPU-one")))
+            assert (await second.end(), second.said) == (0, "mine\n")
+
+    asyncio.run(day())

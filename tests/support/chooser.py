@@ -1,0 +1,158 @@
+"""Someone at a shell who picks, waits for and runs on GPUs of a real hub, each command a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from gpuherd.client import Login, LoginFile
+from support.booking_hub import Booker, BookingHub
+from support.hub import eventually
+
+__all__ = ["Chooser", "Command", "LossyWay", "lossy_way"]
+
+DEADLINE_SECONDS = 30.0
+
+
+class Command:
+    """A command that runs."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.said = ""
+        self.told = ""
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._reading = [
+            asyncio.create_task(self._read(process.stdout, "said")),
+            asyncio.create_task(self._read(process.stderr, "told")),
+        ]
+
+    async def _read(self, stream: asyncio.StreamReader, name: str) -> None:
+        while chunk := await stream.read(4096):
+            setattr(self, name, getattr(self, name) + chunk.decode())
+
+    async def until_said(self, text: str) -> None:
+        """Wait for something on stdout."""
+        await eventually(
+            lambda: text in self.said or self.process.returncode is not None, within=DEADLINE_SECONDS
+        )
+        assert text in self.said, (self.said, self.told)
+
+    async def until_told(self, text: str) -> None:
+        """Wait for something on stderr."""
+        await eventually(
+            lambda: text in self.told or self.process.returncode is not None, within=DEADLINE_SECONDS
+        )
+        assert text in self.told, (self.said, self.told)
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    async def end(self) -> int:
+        """Wait for its end and give its exit code, as the system tells it."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            code = await self.process.wait()
+            await asyncio.gather(*self._reading)
+        assert "Traceback" not in self.told, self.told
+        return code
+
+
+class Chooser:
+    """Someone's home on some machine."""
+
+    def __init__(self, lab: BookingHub, folder: Path, person: Booker | None = None) -> None:
+        self.home = folder / "home"
+        self.locks = folder / "locks"
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.environment = {
+            "HOME": str(self.home),
+            "TZ": "Europe/Paris",
+            "GPUHERD_HUB": lab.hub.url,
+            "GPUHERD_LOCK_DIR": str(self.locks),
+        }
+        if person is not None and person.token is not None:
+            login = Login(hub=lab.hub.url, token=person.token)
+            LoginFile(self.home / ".config/gpuherd/token").save(login)
+
+    def by_way(self, way: LossyWay, person: Booker) -> dict[str, str]:
+        """Go another way to the hub, as the same person."""
+        assert person.token is not None
+        LoginFile(self.home / ".config/gpuherd/token").save(Login(hub=way.url, token=person.token))
+        return {"GPUHERD_HUB": way.url}
+
+    async def start(self, *arguments: str, **environment: str) -> Command:
+        kept = {name: os.environ[name] for name in ("PATH", "VIRTUAL_ENV") if name in os.environ}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gpuherd",
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**kept, **self.environment, **environment},
+        )
+        return Command(process)
+
+    async def run(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
+        """Give exit code, stdout and stderr."""
+        command = await self.start(*arguments, **environment)
+        code = await command.end()
+        return code, command.said, command.told
+
+
+class LossyWay:
+    """A way to the hub on which answers to bookings may get lost."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.removeprefix("http://").rstrip("/").partition(":")
+        self._target = (host, int(port))
+        self.is_losing = False
+        self.lost = 0
+        self.is_holding = False
+        self.held = 0
+        self._way_is_clear = asyncio.Event()
+        self.url = ""
+
+    def let_go(self) -> None:
+        """Let answers that are held go on."""
+        self._way_is_clear.set()
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry one exchange."""
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                head = await reader.readuntil(b"\r\n\r\n")
+                lengths = [line for line in head.lower().splitlines() if line.startswith(b"content-length")]
+                length = int(lengths[0].partition(b":")[2]) if lengths else 0
+                body = await reader.readexactly(length)
+                up_reader, up_writer = await asyncio.open_connection(*self._target)
+                up_writer.write(head.replace(b"\r\n", b"\r\nConnection: close\r\n", 1) + body)
+                answer = await up_reader.read()
+                up_writer.close()
+                is_booking = head.startswith(b"POST /api/v1/bookings HTTP") and b"dry_run" not in body
+                if is_booking and self.is_losing:
+                    self.lost += 1
+                    self.is_losing = False
+                    return
+                if is_booking and self.is_holding:
+                    self.held += 1
+                    await self._way_is_clear.wait()
+                writer.write(answer)
+                await writer.drain()
+        finally:
+            writer.close()
+
+
+@contextlib.asynccontextmanager
+async def lossy_way(target: str) -> AsyncIterator[LossyWay]:
+    way = LossyWay(target)
+    server = await asyncio.start_server(way.carry, "127.0.0.1", 0)
+    way.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with server:
+        yield way
