@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
 from gpuherd import __version__
@@ -113,20 +114,12 @@ def _page(port: int) -> bytes | None:
         return None
 
 
-@pytest.mark.parametrize("install", [_by_pip, _by_pipx, _by_uv], ids=["pip", "pipx", "uv"])
-def test_an_installed_wheel_serves_the_page(
-    install: Installer, release: Release, house: Path, tmp_path: Path
-) -> None:
-    what = f"{house / release.wheel.name}[hub]"
-    if install is _by_uv:
-        what = f"gpuherd[hub] @ {(house / release.wheel.name).as_uri()}"
-    gpuherd = str(install(tmp_path, what, house) / "gpuherd")
-    assert _run([gpuherd, "--version"], tmp_path).split() == ["gpuherd,", "version", __version__]
+def _serves_the_page(gpuherd: str, folder: Path) -> None:
     port = free_port()
     process = subprocess.Popen(
-        [gpuherd, "up", "--listen", f"127.0.0.1:{port}", "--state-dir", str(tmp_path / "state")],
-        cwd=tmp_path,
-        env=_bare(tmp_path),
+        [gpuherd, "up", "--listen", f"127.0.0.1:{port}", "--state-dir", str(folder / "state")],
+        cwd=folder,
+        env=_bare(folder),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -141,22 +134,36 @@ def test_an_installed_wheel_serves_the_page(
         process.wait(30)
 
 
-def test_without_extras_it_is_an_agent_and_a_client(release: Release, house: Path, tmp_path: Path) -> None:
-    bin_folder = _by_pip(tmp_path, str(house / release.wheel.name), house)
-    installed = {
-        path.name.split("-")[0] for path in (tmp_path / "env/lib").glob("*/site-packages/*.dist-info")
-    }
+@pytest.mark.parametrize("install", [_by_pipx, _by_uv], ids=["pipx", "uv"])
+def test_a_tool_installed_with_the_hub_serves_the_page(
+    install: Installer, release: Release, house: Path, tmp_path: Path
+) -> None:
+    what = f"{house / release.wheel.name}[hub]"
+    if install is _by_uv:
+        what = f"gpuherd[hub] @ {(house / release.wheel.name).as_uri()}"
+    gpuherd = str(install(tmp_path, what, house) / "gpuherd")
+    assert _run([gpuherd, "--version"], tmp_path).split() == ["gpuherd,", "version", __version__]
+    _serves_the_page(gpuherd, tmp_path)
+
+
+def test_pip_installs_an_agent_and_a_client_and_with_what_the_hub_needs_it_serves_the_page(
+    release: Release, house: Path, tmp_path: Path
+) -> None:
+    gpuherd = str(_by_pip(tmp_path, str(house / release.wheel.name), house) / "gpuherd")
+    (packages,) = (tmp_path / "env/lib").glob("*/site-packages")
+    installed = {path.name.split("-")[0] for path in packages.glob("*.dist-info")}
     assert installed == {"gpuherd", "click", "msgspec", "nvidia_ml_py", "psutil", "websockets"}
-    report = _run([str(bin_folder / "gpuherd"), "agent", "--once", "--json"], tmp_path)
-    assert '"host"' in report
     assert (tmp_path / "env/share/man/man1/gpuherd-agent.1").is_file()
-    done = subprocess.run(
-        [str(bin_folder / "gpuherd"), "up"],
-        cwd=tmp_path,
-        env=_bare(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    assert _run([gpuherd, "--version"], tmp_path).split() == ["gpuherd,", "version", __version__]
+    assert '"host"' in _run([gpuherd, "agent", "--once", "--json"], tmp_path)
+
+    up = [gpuherd, "up"]
+    done = subprocess.run(up, cwd=tmp_path, env=_bare(tmp_path), capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "pip install 'gpuherd[hub]'" in done.stderr
+    # The hub's packages of the development environment; a folder so named brings no editable install with it.
+    (packages / "hub.pth").write_text(f"{Path(click.__file__).parents[1]}\n")
+    assert _run(
+        [str(tmp_path / "env/bin/python"), "-c", "import gpuherd; print(gpuherd.__file__)"], tmp_path
+    ).startswith(str(packages))
+    _serves_the_page(gpuherd, tmp_path)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hatch_build import Page
 
 __all__ = ["PAGE", "ROOT", "Release", "build", "make_release"]
 
@@ -56,7 +57,9 @@ def make_release(tree: Path) -> Release:
     if (ROOT / PAGE / "index.html").is_file():
         shutil.copytree(ROOT / PAGE, tree / PAGE)
     packages = ROOT / "web/node_modules"
-    if packages.is_dir():  # needed only if the page is not of this commit's sources
+    if (
+        packages.is_dir() and not Page(tree).is_fresh()
+    ):  # the page is not of this commit's sources and is built anew
         shutil.copytree(packages, tree / "web/node_modules", copy_function=os.link, symlinks=True)
     build(tree, "sdist", "wheel")
     (wheel,) = (tree / "dist").glob("*.whl")
