@@ -14,6 +14,7 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "status": ("gpuherd.cli.status", "Show the whole herd: what is free, who uses what."),
+    "top": ("gpuherd.cli.top", "Watch the herd live, on the whole terminal."),
     "free": ("gpuherd.cli.free", "Tell what is free, by type and place."),
     "users": ("gpuherd.cli.users", "Tell who holds what now, and who leaves it idle."),
     "node": ("gpuherd.cli.node", "Show one node; list and remove nodes on the hub's machine."),

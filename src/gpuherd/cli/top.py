@@ -51,10 +51,10 @@ def command(here: bool, theme: str, hub_url: str | None, token_file: Path | None
 
     look = theme if theme != "auto" else "light" if looks_light(os.environ) else "dark"
     app = TopApp(_here() if here else _hub(hub_url, token_file), me=_me(), look=look)
-    error = app.run()
+    why = app.run()
     with telling():
-        if error is not None:
-            raise error
+        if why is not None:
+            raise why
     sys.exit(app.return_code or 0)
 
 

@@ -81,21 +81,22 @@ class LiveHerd:
         for node in self.nodes:
             yield from node.gpus
 
-    def history(self, row: int) -> tuple[list[float | None], list[float | None]]:
-        """Give a GPU's last minutes, oldest first: utilisation, and memory used in MiB; none where it is not known."""
-        return _column(row, [sample[0] for sample in self._history]), _column(
-            row, [sample[1] for sample in self._history]
-        )
+    def history(self, row: int, points: int) -> tuple[list[float | None], list[float | None]]:
+        """Give a GPU's last minutes in at most ``points`` means, oldest first: utilisation, and memory used in MiB."""
+        used = self._thinned(_column(row, [sample[1] for sample in self._history]), points)
+        return self.utilization_history(row, points), used
 
     def utilization_history(self, row: int, points: int) -> list[float | None]:
-        """Give a GPU's utilisation over all of the last minutes in at most ``points`` means, oldest first."""
+        """Give the utilisation alone; none where it is not known."""
+        return self._thinned(_column(row, [sample[0] for sample in self._history]), points)
+
+    def _thinned(self, values: list[float | None], points: int) -> list[float | None]:
         step = -(-HISTORY_POINTS // max(1, points))
-        values = _column(row, [sample[0] for sample in self._history])
         if step == 1:
-            return values
+            return values[-points:]
         # Counted from the first sample on, so that a mean stays the same once its samples are all there.
         first = (self._noted - len(values)) % step
-        starts = [0, *range(step - first, len(values), step)] if first else range(0, len(values), step)
+        starts = [0, *range(step - first, len(values), step)] if first else list(range(0, len(values), step))
         ends = [*starts[1:], len(values)]
         return [_mean(values[start:end]) for start, end in zip(starts, ends, strict=True)][-points:]
 
@@ -149,15 +150,13 @@ class LiveHerd:
     def _apply_inventory(self, change: HerdChange) -> None:
         for row in change.removed:
             self._forget_node(row)
+        self._make_room(change.nodes)
         for inventory in change.nodes:
-            _check_rows([inventory.row])
-            _check_rows([gpu.row for gpu in inventory.devices])
             before = self._nodes.get(inventory.row)
             if before is not None and before.id != inventory.id:
                 self._forget_node(inventory.row)
                 before = None
             known = {} if before is None else {gpu.row: gpu.facts.uuid for gpu in before.gpus}
-            self._make_room(inventory)
             for gpu in inventory.devices:
                 if known.get(gpu.row) != gpu.facts.uuid:
                     self._forget_gpu(gpu.row, with_history=change.after_tick is not None)
@@ -165,11 +164,12 @@ class LiveHerd:
         if change.nodes or change.removed:
             self._sort()
 
-    def _make_room(self, inventory: Inventory) -> None:
-        self.hosts.make_room(inventory.row + 1)
-        _extend(self.node_states, inventory.row + 1, "never")
-        _extend(self.node_reasons, inventory.row + 1, "")
-        rows = max((gpu.row for gpu in inventory.devices), default=-1) + 1
+    def _make_room(self, inventories: list[Inventory]) -> None:
+        nodes = _rows_needed([inventory.row for inventory in inventories])
+        self.hosts.make_room(nodes)
+        _extend(self.node_states, nodes, "never")
+        _extend(self.node_reasons, nodes, "")
+        rows = _rows_needed([gpu.row for inventory in inventories for gpu in inventory.devices])
         self.numbers.make_room(rows)
         _extend(self.states, rows, UNTOLD_STATE)
         _extend(self.reasons, rows, "")
@@ -269,9 +269,12 @@ class LiveHerd:
         )
 
 
-def _check_rows(rows: list[int]) -> None:
-    if any(not 0 <= row < MOST_ROWS for row in rows):
+def _rows_needed(rows: list[int]) -> int:
+    if not rows:
+        return 0
+    if min(rows) < 0 or max(rows) >= MOST_ROWS:
         raise HubSilent("the hub's live stream has rows that no herd has")
+    return max(rows) + 1
 
 
 def _extend(column: list[str], size: int, value: str) -> None:

@@ -14,8 +14,6 @@ from gpuherd.tui.palette import SIGNS, STATES, Pen
 
 __all__ = ["Answers", "freshness", "totals_line"]
 
-_WORDS = {"held": "held idle"}
-
 
 class Answers:
     """What is free and what is held idle, counted when a state has changed and not at every tick."""
@@ -81,17 +79,19 @@ class Answers:
 
 def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> list[Piece]:
     """Say how many GPUs are in which state; how fresh that is stands at the right."""
-    pieces = [Segment("  gpuherd  " if width >= 60 else " ", pen.accent)]
     right = sum(width_of(piece.text) for piece in fresh) + 2
     counts = herd.totals.devices
     shown_states = [state for state in (*STATES, *sorted(set(counts) - set(STATES))) if counts.get(state)]
-    for is_long in (True, False):
+    for name, is_long, gap_text in (("  gpuherd  ", True, "   "), ("  ", True, "  "), (" ", False, "  ")):
+        pieces: list[Piece] = [Segment(name, pen.accent)]
         parts: list[Piece] = []
         for state in shown_states:
-            word = f" {_WORDS.get(state, shown(state, 12))}" if is_long else ""
+            word = f" {shown(state, 12)}" if is_long else ""
+            if state == "held" and len(gap_text) > 2:
+                word += " idle"
             parts.append(Segment(f"{SIGNS.get(state, '?')} ", pen.state(state)))
             parts.append(Segment(f"{counts[state]}", pen.strong))
-            parts.append(Segment(f"{word}{'   ' if is_long else '  '}", pen.text))
+            parts.append(Segment(f"{word}{gap_text}", pen.text))
         if sum(width_of(piece.text) for piece in [*pieces, *parts]) + right <= width:
             break
     pieces = _cut([*pieces, *parts], max(0, width - right))

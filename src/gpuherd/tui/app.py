@@ -46,6 +46,8 @@ LEAST_DRAW_SECONDS = 1.0
 """Nothing is drawn more often than this without a key being pressed: terminals may be far away."""
 LEAST_OLD_SECONDS = 3.0
 TICKS_UNTIL_OLD = 3
+MOST_BUILDING = 10
+"""Lists that change their order by themselves are made anew after ten times as long as that takes."""
 WIDE_CELLS = 112
 DETAIL_CELLS = 46
 LOW_ROWS = 20
@@ -135,10 +137,20 @@ class TopApp(App[GpuherdError]):
         self._drawn_at = float("-inf")
         self._is_draw_planned = False
         self._built_for: object = None
+        self._build_again_at = float("-inf")
         self._is_paused = False
         self._is_detailed = False
         self._is_laid_out = False
         self._pen = Pen(self._palette, is_plain=self.no_color)
+        pen = self._current_pen
+        self._top = Strips(self._paint_top, pen, name="top")
+        self._tabs = Strips(self._paint_tabs, pen, name="tabs", is_raised=True)
+        self._heading = Strips(self._paint_heading, pen, name="heading")
+        self._board = Board(self._listings[0], self._scene(), pen)
+        self._detail = Pane(pen, name="detail")
+        self._search = Input(placeholder="search: node, type, user, state", id="search", compact=True)
+        self._search.cursor_blink = False
+        self._keys = Strips(self._paint_keys, pen, name="keys", is_raised=True)
         for palette in PALETTES.values():
             self.register_theme(palette.theme())
         self.theme = f"gpuherd-{look}"
@@ -147,17 +159,14 @@ class TopApp(App[GpuherdError]):
 
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
-        pen = self._current_pen
-        yield Strips(self._paint_top, pen, name="top")
-        yield Strips(self._paint_tabs, pen, name="tabs", is_raised=True)
-        yield Strips(self._paint_heading, pen, name="heading")
+        yield self._top
+        yield self._tabs
+        yield self._heading
         with Horizontal(id="body"):
-            yield Board(self._listings[0], self._scene(), pen)
-            yield Pane(pen, name="detail")
-        search = Input(placeholder="search: node, type, user, state", id="search", compact=True)
-        search.cursor_blink = False
-        yield search
-        yield Strips(self._paint_keys, pen, name="keys", is_raised=True)
+            yield self._board
+            yield self._detail
+        yield self._search
+        yield self._keys
 
     def on_mount(self) -> None:
         """Begin to listen."""
@@ -175,17 +184,6 @@ class TopApp(App[GpuherdError]):
         """Stop listening."""
         self._feed.stop()
 
-    @property
-    def _board(self) -> Board:
-        return self.screen_stack[0].query_one(Board)
-
-    @property
-    def _detail(self) -> Pane:
-        return self.screen_stack[0].query_one("#detail", Pane)
-
-    def _strips(self, name: str) -> Strips:
-        return self.screen_stack[0].query_one(f"#{name}", Strips)
-
     def _current_pen(self) -> Pen:
         return self._pen
 
@@ -197,11 +195,11 @@ class TopApp(App[GpuherdError]):
     def _fit(self) -> None:
         """Show what there is room for: low screens get less on top, narrow ones details instead of the list."""
         width, height = self.size
-        self._strips("top").styles.height = 1 if height < LOW_ROWS else 3 if height > 24 else 2
+        self._top.styles.height = 1 if height < LOW_ROWS else 3 if height > 24 else 2
         is_wide = width >= WIDE_CELLS
         self._detail.display = self._is_detailed
         self._board.display = is_wide or not self._is_detailed
-        self._strips("heading").display = self._board.display
+        self._heading.display = self._board.display
         self._detail.styles.width = min(72, max(DETAIL_CELLS, width // 3)) if is_wide else "1fr"
         self._detail.styles.border_left = (
             ("vkey", self._palette.track) if is_wide else ("none", self._palette.track)
@@ -260,8 +258,8 @@ class TopApp(App[GpuherdError]):
         if is_old != self._pen.is_old:
             self._repaint()
         else:
-            self._strips("top").renew()
-            self._strips("tabs").renew()
+            self._top.renew()
+            self._tabs.renew()
 
     @property
     def _age_seconds(self) -> float | None:
@@ -292,9 +290,12 @@ class TopApp(App[GpuherdError]):
         board = self._board
         is_moving = self._wish.sorting in ("util", "memory") or self._view in (1, 2)
         built_for = (self.herd.version, self._wish, self._view, tuple(sorted(self._folded)))
-        if is_moving or built_for != self._built_for:
+        if built_for != self._built_for or (is_moving and self._drawn_at >= self._build_again_at):
             self._built_for = built_for
+            began = time.perf_counter()
             lines = listing.lines(scene, self._folded)
+            # In a herd of tens of thousands, the order may lag a little rather than take all of the time.
+            self._build_again_at = self._drawn_at + MOST_BUILDING * (time.perf_counter() - began)
             if listing is board.listing and _is_same(lines, board.lines) and not is_all:
                 board.renew(scene)
             else:
@@ -302,8 +303,8 @@ class TopApp(App[GpuherdError]):
         else:
             board.renew(scene)
         self._answers.count(self.herd)
-        for name in ("top", "tabs", "heading", "keys"):
-            self._strips(name).repaint() if is_all else self._strips(name).renew()
+        for strips in (self._top, self._tabs, self._heading, self._keys):
+            strips.repaint() if is_all else strips.renew()
         if is_all:
             board.repaint()
         self._draw_detail()
@@ -506,13 +507,12 @@ class TopApp(App[GpuherdError]):
 
     def action_step_back(self) -> None:
         """Undo one step: details, then the search, then the node, then the filter."""
-        search = self.query_one("#search", Input)
         if self._is_detailed:
             self._is_detailed = False
             self._fit()
             self._board.focus()
-        elif search.display or self._wish.search:
-            search.value = ""
+        elif self._search.display or self._wish.search:
+            self._search.value = ""
             self._end_search()
             self._want(search="")
         elif self._wish.node_id is not None:
@@ -524,17 +524,15 @@ class TopApp(App[GpuherdError]):
 
     def action_search(self) -> None:
         """Search as one types."""
-        search = self.query_one("#search", Input)
-        search.display = True
-        search.focus()
+        self._search.display = True
+        self._search.focus()
 
     def _end_search(self) -> None:
-        search = self.query_one("#search", Input)
-        search.display = False
+        self._search.display = False
         self._board.focus()
 
     @on(Input.Changed, "#search")
-    def _search(self, event: Input.Changed) -> None:
+    def _search_for(self, event: Input.Changed) -> None:
         self._want(search=event.value)
 
     @on(Input.Submitted, "#search")
@@ -563,7 +561,7 @@ class TopApp(App[GpuherdError]):
         line = self._board.line
         if isinstance(line, Holding):  # of a user, the GPUs
             self._view = 0
-            self.query_one("#search", Input).value = line.user or "unknown"
+            self._search.value = line.user or "unknown"
             self._want(search=line.user or "unknown")
         elif isinstance(line, Group) and line.node is None:
             self._fold(Board.Folding(line.fold_key, None))

@@ -22,7 +22,7 @@ _SIGNS = {"current": "◩", "next": "◷", "past": "·"}
 _COLUMNS = (
     Column("phase", "booking", 7, 8),
     Column("holder", "who", 8, 20),
-    Column("left", "ends/begins", 12, 14),
+    Column("left", "ends/begins", 11, 14),
     Column("when", "when", 35, 35, 4),
     Column("use", "use", 7, 8, 5),
     Column("gpus", "GPUs", 4, 4, 2, is_right=True),

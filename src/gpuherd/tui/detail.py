@@ -32,13 +32,13 @@ Lines = list[list[Piece]]
 
 def detail(subject: LiveGpu | LiveNode, width: int, pen: Pen, scene: Scene) -> Lines:
     """Give the lines of a GPU or a node, ``width`` cells wide."""
-    inner = max(10, width - 1)
+    inner = max(10, width - 2)
     lines = (
         _node(subject, inner, pen, scene)
         if isinstance(subject, LiveNode)
         else _gpu(subject, inner, pen, scene)
     )
-    return [[Segment(" "), *line] for line in lines]
+    return [[Segment("  "), *line] for line in lines]
 
 
 def _gpu(gpu: LiveGpu, width: int, pen: Pen, scene: Scene) -> Lines:
@@ -48,7 +48,7 @@ def _gpu(gpu: LiveGpu, width: int, pen: Pen, scene: Scene) -> Lines:
     since = numbers["since"][row]
     used, total = numbers["memory_used_mebibytes"][row], gpu.memory_total_mebibytes
     share = None if used is None or total is None else used / total
-    util_past, memory_past = herd.history(row)
+    util_past, memory_past = herd.history(row, _meter_cells(width))
     lines: Lines = [
         [Segment(fit(gpu.place, width), pen.strong)],
         [Segment(fit(shown(gpu.facts.name), width), pen.muted)],
@@ -63,12 +63,12 @@ def _gpu(gpu: LiveGpu, width: int, pen: Pen, scene: Scene) -> Lines:
         "load", numbers["utilization_gpu"][row], percent(numbers["utilization_gpu"][row]), state, width, pen
     )
     lines.append(
-        [Segment(" " * LABEL_CELLS), Segment(spark(util_past, width - LABEL_CELLS), pen.state(state))]
+        [Segment(" " * LABEL_CELLS), Segment(spark(util_past, _meter_cells(width)), pen.state(state))]
     )
     memory_text = f"{gibibytes(used)} of {gibibytes(total)}"
     lines += _meter("memory", share, memory_text, state, width, pen)
     shares = [None if value is None or total is None else value / total for value in memory_past]
-    lines.append([Segment(" " * LABEL_CELLS), Segment(spark(shares, width - LABEL_CELLS), pen.state(state))])
+    lines.append([Segment(" " * LABEL_CELLS), Segment(spark(shares, _meter_cells(width)), pen.state(state))])
     lines += _facts(_gpu_facts(gpu, scene), width, pen)
     lines += _problems(_about(gpu), width, pen)
     lines += _bookings(gpu, width, pen, scene)
@@ -163,7 +163,7 @@ def _node_facts(node: LiveNode, scene: Scene) -> list[tuple[str, str]]:
 
 
 def _meter(label: str, ratio: float | None, text: str, state: str, width: int, pen: Pen) -> Lines:
-    cells = max(4, min(30, width - LABEL_CELLS - 15))
+    cells = _meter_cells(width)
     return [
         [
             Segment(fit(label, LABEL_CELLS), pen.muted),
@@ -171,6 +171,10 @@ def _meter(label: str, ratio: float | None, text: str, state: str, width: int, p
             Segment(f" {text}", pen.text),
         ]
     ]
+
+
+def _meter_cells(width: int) -> int:
+    return max(4, min(30, width - LABEL_CELLS - 15))
 
 
 def _facts(told: list[tuple[str, str]], width: int, pen: Pen) -> Lines:
