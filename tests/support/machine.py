@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Self
@@ -216,7 +216,7 @@ class Machine:
             "--net",
             "--pid",
             "--root",
-            "--wd=/",
+            "--wd",
         ]
 
     def _leader(self) -> int:
@@ -247,10 +247,11 @@ def booted(
     *,
     name: str = "machine",
     files: Mapping[str, str] | None = None,
+    layers: Sequence[Path] = (),
 ) -> Iterator[Machine]:
     """Boot a machine and end it afterwards; what it writes goes to ``folder``.
 
-    ``files`` are there before it boots, by absolute path.
+    ``files`` are there before it boots, by absolute path; ``layers`` are folders that lie over the tree.
     """
     need_machines()
     try:
@@ -275,7 +276,8 @@ def booted(
     merged.mkdir()
     console = folder / f"{name}-console.log"
     # volatile: what is thrown away afterwards need not be synced to the disk.
-    options = f"lowerdir={tree},upperdir={layer},workdir={work},volatile"
+    lower = ":".join(map(str, (*layers, tree)))
+    options = f"lowerdir={lower},upperdir={layer},workdir={work},volatile"
     groups = _control_groups(f"{lan.bridge}-{name}")
     enter = " && ".join(f"mkdir -p {group} && echo $$ >{group}/cgroup.procs" for group in groups)
     script = f'{enter} && mount -t overlay overlay -o "{options}" "{merged}" || exit; {_BOOT_AGAIN}'

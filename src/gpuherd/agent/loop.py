@@ -83,6 +83,8 @@ class Agent:
         self._node_time = node_time
         self._blind_since: float | None = None
         self._latest: Reading | None = None
+        self.rounds = 0
+        """Looks at this machine so far, also those that failed."""
         try:
             self.link = self._way_to_hub(settings, credentials, backoff)
             self.node_info_port = self._node_info_port(settings)
@@ -124,6 +126,16 @@ class Agent:
         """Give the newest reading as a report; none before the first."""
         return None if self._latest is None else self._numbering.report(self._latest)
 
+    @property
+    def interval_seconds(self) -> float:
+        """Time from one look to the next, as it is now."""
+        return self._ticks.interval_seconds
+
+    @property
+    def has_read(self) -> bool:
+        """Whether there was a first reading."""
+        return self._latest is not None
+
     async def run(self, stop: asyncio.Event) -> None:
         """Report until ``stop`` is set; what is not confirmed by then is left on disk. Raises ``Misconfigured``."""
         tasks = [
@@ -151,8 +163,10 @@ class Agent:
         try:
             while True:
                 await self._collect_once()
+                self.rounds += 1
                 await self._pause()
         finally:
+            self.rounds += 1
             # A probe sends facts and table once. If a reading was lost between it and the outbox, only a new probe
             # brings them again.
             await self.watch.stop()

@@ -122,6 +122,11 @@ class CurrentRun:
         return self._disk.facts
 
     @property
+    def is_away(self) -> bool:
+        """Whether the hub does not listen."""
+        return self._is_away
+
+    @property
     def memory_bytes(self) -> int:
         """Memory taken by waiting frames."""
         return self._memory.size_bytes

@@ -133,6 +133,7 @@ class Hub:
         self._open_store = open_store
         self._page_folder = page_folder
         self._supervisor = Supervisor(self.clock)
+        self._ticking: Loop | None = None
         self._watches: list[Loop] = []
         self._login = login or LoginSettings()
         self._ways = ways or LoginWays()
@@ -250,7 +251,7 @@ class Hub:
         return self
 
     def _start_loops(self, admission: Admission, front: Front, keeper: Keeper, roster: Roster) -> None:
-        self._supervisor.add("tick", self._tick, every_seconds=self.settings.tick_seconds)
+        self._ticking = self._supervisor.add("tick", self._tick, every_seconds=self.settings.tick_seconds)
         self._supervisor.add("keep last state", keeper.flush, every_seconds=FLUSH_SECONDS)
         self._supervisor.add("watch records", admission.watch, every_seconds=RECORDS_SECONDS)
         self._supervisor.add("watch people", front.identity.watch, every_seconds=RECORDS_SECONDS)
@@ -336,6 +337,14 @@ class Hub:
         address = self.settings.address if self._server is None else self._server.address
         scheme = "http" if self.settings.tls_certificate is None else "https"
         return f"{scheme}://{address}{self.settings.mount}/"
+
+    @property
+    def beats(self) -> int:
+        """Renewals of the live state so far, also those that failed: a number that stands still is a hub that hangs."""
+        if self._ticking is None:
+            return 0
+        ticking = self._ticking.health()
+        return ticking.rounds + ticking.errors
 
     async def admit(self, name: str) -> Enrolled:
         """Enrol without a token, for the machine the hub runs on; an old credential of that name becomes void."""

@@ -90,7 +90,8 @@ def command(
 def _systemd_credential(name: str) -> str | None:
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     file = Path(folder) / name if folder else None
-    return str(file) if file is not None and file.is_file() else None
+    # A blank one is the unit's default, which stands for none.
+    return str(file) if file is not None and file.is_file() and file.read_bytes().strip() else None
 
 
 def _state_dir(settings: AgentSettings) -> Path:
@@ -107,11 +108,15 @@ async def _report(settings: AgentSettings, spec: ProbeSpec) -> None:
     import signal
 
     from gpuherd.agent.loop import Agent
+    from gpuherd.wiring.agent_pulse import AgentPulse
+    from gpuherd.wiring.systemd import Systemd, told
 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await Agent(settings, spec, state_dir=_state_dir(settings)).run(stop)
+    agent = Agent(settings, spec, state_dir=_state_dir(settings))
+    async with told(Systemd.of(os.environ), AgentPulse(agent, settings)):
+        await agent.run(stop)
 
 
 async def _print_reports(settings: AgentSettings, spec: ProbeSpec, *, once: bool) -> None:

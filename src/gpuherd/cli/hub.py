@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,15 +70,20 @@ def run(context: click.Context, listen: str | None, base_path: str | None, publi
 
 
 async def _run(config: Config) -> None:
+    from gpuherd.wiring.hub_pulse import hub_pulse
     from gpuherd.wiring.outfit import configured_hub
+    from gpuherd.wiring.systemd import Systemd, told
     from gpuherd.wiring.up import stop_signals, tell_setup_link
 
     stop = stop_signals()
     with config.source.locating():
         async with configured_hub(config) as hub:
             click.echo(f"gpuherd hub: {hub.url}")
-            await tell_setup_link(hub, click.echo)
-            await hub.run_until(stop)
+            systemd = Systemd.of(os.environ)
+            if not systemd.is_there:  # what a service prints is kept in the journal: no place for a link that logs in
+                await tell_setup_link(hub, click.echo)
+            async with told(systemd, lambda: hub_pulse(hub)):
+                await hub.run_until(stop)
 
 
 command.add_command(account)
@@ -97,7 +103,9 @@ def token() -> None:
 @click.option(
     "--uses", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Nodes it admits."
 )
-@click.option("--expires", type=_duration, default="1h", show_default=True, help="How long it is valid.")
+@click.option(
+    "--expires", type=_duration, metavar="TIME", default="1h", show_default=True, help="How long it is valid."
+)
 @click.pass_context
 def create_token(context: click.Context, uses: int, expires: float) -> None:
     """Print a new join token. It is shown this once; the hub keeps only its digest."""

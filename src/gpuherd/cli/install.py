@@ -1,0 +1,126 @@
+"""``gpuherd install``: run hub or agent as a service of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from gpuherd.wiring.installing.plan import Installation, Outcome
+
+__all__ = ["command"]
+
+
+def _common(function: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print what changed as JSON."),
+        click.option(
+            "--check", "is_only_check", is_flag=True, help="Change nothing; tell what would change."
+        ),
+        click.option(
+            "--no-start", is_flag=True, help="Write everything, and start it only at the next boot."
+        ),
+        click.option(
+            "--root",
+            type=click.Path(path_type=Path, file_okay=False, exists=True),
+            default=Path("/"),
+            show_default=True,
+            help="Write below this folder, for a machine that is being put together; starts nothing.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.group()
+def command() -> None:
+    """Run hub or agent as a service of this machine, with systemd.
+
+    Writes /etc/gpuherd/gpuherd.toml, unless you have edited it, and a unit; a second run changes nothing.
+    """
+
+
+@command.command()
+@click.option("--listen", metavar="ADDRESS:PORT", help="Where to listen; the default is 127.0.0.1:8470.")
+@click.option("--base-path", help="Path under which the hub is reached, such as /gpus/.")
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="A configuration to begin with; it becomes /etc/gpuherd/gpuherd.toml.",
+)
+@_common
+def hub(listen: str | None, base_path: str | None, config_file: Path | None, **options: Any) -> None:
+    """Install the hub and start it."""
+    from gpuherd.wiring.config import load
+
+    config_text = None if config_file is None else config_file.read_text(encoding="utf-8")
+    installation = _installation(**options)
+    outcome = installation.hub(_given(listen=listen, base_path=base_path), config_text)
+    _tell(outcome, **options)
+    if not options["as_json"] and installation.is_here and not options["is_only_check"]:
+        settings = load(installation.config_file).hub
+        click.echo(f"The page: {settings.url_at(settings.address)}")
+
+
+@command.command()
+@click.option(
+    "--hub", "hub_url", metavar="URL", help="The hub to report to, such as https://gpus.example.org."
+)
+@click.option(
+    "--join-token-file",
+    metavar="FILE",
+    help="File with a join token, needed until this node is enrolled; - reads standard input.",
+)
+@click.option("--name", metavar="NAME", help="Name on the page; the default is the host name.")
+@_common
+def agent(hub_url: str | None, join_token_file: str | None, name: str | None, **options: Any) -> None:
+    """Install the agent and start it."""
+    from gpuherd.agent.enrol import read_secret
+
+    join_token = None if join_token_file is None else read_secret(join_token_file, "join token")
+    installation = _installation(**options)
+    _tell(installation.agent(_given(hub_url=hub_url, node_name=name), join_token), **options)
+
+
+@command.command()
+@click.argument("part", type=click.Choice(["hub", "agent"]))
+@_common
+def remove(part: Any, **options: Any) -> None:
+    """Stop a service and take its unit away; configuration and data are kept."""
+    _tell(_installation(**options).remove(part), **options)
+
+
+def _given(**choices: str | None) -> dict[str, str]:
+    return {key: value for key, value in choices.items() if value is not None}
+
+
+def _installation(*, root: Path, no_start: bool, is_only_check: bool, as_json: bool) -> Installation:
+    from gpuherd.model.errors import Misconfigured
+    from gpuherd.wiring.installing.plan import Installation
+
+    if root == Path("/") and os.geteuid() != 0:
+        raise Misconfigured("services of this machine are for root to install; run it with sudo")
+    return Installation(root, is_only_check=is_only_check, may_start=not no_start)
+
+
+def _tell(outcome: Outcome, *, is_only_check: bool, as_json: bool, **_: object) -> None:
+    import msgspec
+
+    if as_json:
+        click.echo(msgspec.json.encode(outcome).decode())
+        return
+    word = "would change" if is_only_check else "changed"
+    for what in outcome.changed:
+        click.echo(f"{word}: {what}")
+    if not outcome.changed:
+        click.echo(
+            "everything is as it should be; nothing to change" if is_only_check else "nothing to change"
+        )
+    if not is_only_check:
+        for sentence in outcome.next:
+            click.echo(f"Next: {sentence}")

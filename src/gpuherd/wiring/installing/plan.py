@@ -1,0 +1,207 @@
+"""What makes a service of this machine: configuration, user, unit, its place in the boot; and taking it away again."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from gpuherd.model.errors import Misconfigured
+from gpuherd.wiring.installing.config_file import CONFIG_PATH, Choices, config_with
+from gpuherd.wiring.installing.executable import check_reachable, own_executable
+from gpuherd.wiring.installing.files import Changes, TargetFiles
+from gpuherd.wiring.installing.services import Services, systemd_version
+
+__all__ = ["Installation", "Outcome", "Part", "unit_text"]
+
+Part = Literal["hub", "agent"]
+JOIN_TOKEN_PATH = "/etc/gpuherd/join-token"  # noqa: S105 - a file's name
+CREDENTIAL_PATHS = ("/var/lib/gpuherd-agent/credential", "/var/lib/private/gpuherd-agent/credential")
+SYSUSERS_PATH = "/etc/sysusers.d/gpuherd.conf"
+_PACKAGED_UNITS = ("/usr/lib/systemd/system", "/lib/systemd/system")
+_OWN_UNITS = "/etc/systemd/system"
+_BACKOFF_SINCE_VERSION = 254
+_BACKOFF = "RestartSteps=8\nRestartMaxDelaySec=120"
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What `gpuherd install` did, or with --check would do."""
+
+    changed: list[str]
+    unchanged: list[str]
+    next: list[str]
+    """What is left to a person, one sentence each."""
+
+
+def unit_text(part: Part, executable: str, version: int | None = None) -> str:
+    """Give a service's unit; ``version`` is that of the systemd that will read it, unknown: one that is old."""
+    template = resources.files("gpuherd.wiring.installing").joinpath(f"units/gpuherd-{part}.service")
+    has_backoff = version is not None and version >= _BACKOFF_SINCE_VERSION
+    text = template.read_text(encoding="utf-8").replace("@GPUHERD@", executable)
+    return text.replace("@BACKOFF@\n", f"{_BACKOFF}\n" if has_backoff else "")
+
+
+class Installation:
+    """Installs and removes services on this machine, or writes their files below ``root`` for another."""
+
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        *,
+        is_only_check: bool = False,
+        may_start: bool = True,
+        executable: str | None = None,
+        services: Services | None = None,
+    ) -> None:
+        self._is_live = root == Path("/") and not is_only_check
+        self._may_start = may_start
+        self.is_here = root == Path("/")
+        self._is_only_check = is_only_check
+        self._executable = executable or own_executable()
+        self._services = services or Services()
+        self._changes = Changes()
+        self.files = TargetFiles(root, self._changes, is_only_check=is_only_check)
+
+    @property
+    def config_file(self) -> Path:
+        """Where the configuration is."""
+        return self.files.at(CONFIG_PATH)
+
+    def hub(self, choices: dict[str, str], config_text: str | None = None) -> Outcome:
+        """Install the hub; ``config_text`` is a whole configuration to begin with."""
+        self._check()
+        is_configured = self._configure({"hub": choices}, config_text)
+        users = resources.files("gpuherd.wiring.installing").joinpath("units/gpuherd.sysusers")
+        if not self._is_packaged("hub"):
+            self.files.put(SYSUSERS_PATH, users.read_text(encoding="utf-8"))
+            if self._is_live:
+                self._services.make_user(SYSUSERS_PATH)
+        self._run("hub", self._enable("hub"), is_configured=is_configured)
+        return self._outcome(
+            "make yourself the admin with the link that this prints: gpuherd hub setup-link",
+            "let a node join: gpuherd token create here, then gpuherd install agent there",
+        )
+
+    def agent(self, choices: dict[str, str], join_token: str | None = None) -> Outcome:
+        """Install the agent. The token is kept for the first start only, readable by root only."""
+        self._check()
+        is_configured = self._configure({"agent": choices}, None)
+        is_enrolled = self._is_enrolled()
+        if not is_enrolled:
+            self._put_token(join_token)
+        self._run("agent", self._enable("agent"), is_configured=is_configured)
+        if self._is_live and self._is_enrolled():
+            self.files.at(JOIN_TOKEN_PATH).unlink(missing_ok=True)
+        return self._outcome(
+            "see how it fares: systemctl status gpuherd-agent, and if the node is not on the page: gpuherd doctor"
+        )
+
+    def remove(self, part: Part) -> Outcome:
+        """Stop a service and take its unit away; configuration and data stay."""
+        unit = _unit(part)
+        if self._is_live and self._may_start:
+            self._services.check()
+            if self._services.is_active(unit):
+                self._services.stop(unit)
+                self._changes.note(f"{unit}: stopped", is_change=True)
+        paths = [_boot_link(unit), f"{_OWN_UNITS}/{unit}"]
+        if part == "hub":
+            paths.append(SYSUSERS_PATH)
+        else:
+            paths.append(JOIN_TOKEN_PATH)
+        removed = [path for path in paths if self.files.remove(path)]
+        if removed and self._is_live and self._may_start:
+            self._services.reload()
+        kept = "/var/lib/gpuherd" if part == "hub" else "/var/lib/gpuherd-agent"
+        return self._outcome(f"configuration and data are kept; to lose them too: rm -r /etc/gpuherd {kept}")
+
+    # --- parts --------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self.is_here and self._may_start:
+            self._services.check()
+        if self.is_here:
+            check_reachable()
+
+    def _configure(self, choices: Choices, config_text: str | None) -> bool:
+        place = str(self.files.at(CONFIG_PATH))
+        before = self.files.text(CONFIG_PATH)
+        if config_text is not None:
+            if before is not None and before != config_text and before != config_with({}, None, place):
+                raise Misconfigured(
+                    f"{place}: is there already and is not the file given with --config; it is left as it is: "
+                    "move it away, or change it yourself and leave --config out"
+                )
+            before = config_text
+        text = config_with(choices, before, place)
+        return self.files.put(CONFIG_PATH, text, mode=self._mode(CONFIG_PATH))
+
+    def _mode(self, path: str) -> int:
+        """Give the mode a file has, which its owner may have chosen; else that everyone may read it."""
+        place = self.files.at(path)
+        return place.stat().st_mode & 0o777 if place.exists() else 0o644
+
+    def _is_enrolled(self) -> bool:
+        return any(self.files.at(path).exists() for path in CREDENTIAL_PATHS)
+
+    def _put_token(self, join_token: str | None) -> None:
+        if join_token is not None:
+            self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
+        elif self.files.text(JOIN_TOKEN_PATH) is None and not self._listens():
+            raise Misconfigured(
+                "this node is not enrolled yet: make a join token on the hub with `gpuherd token create` and give the "
+                "file it is in with --join-token-file"
+            )
+
+    def _listens(self) -> bool:
+        from gpuherd.wiring.config import read_config  # noqa: PLC0415 - rarely asked
+
+        return read_config(self.files.text(CONFIG_PATH) or "", CONFIG_PATH).agent.listen is not None
+
+    def _is_packaged(self, part: Part) -> bool:
+        return self._packaged_unit(part) is not None
+
+    def _packaged_unit(self, part: Part) -> str | None:
+        """Find the unit that a package of the distribution brought, if that is the gpuherd which runs now."""
+        if not self._executable.startswith("/usr/bin/"):
+            return None
+        paths = (f"{folder}/{_unit(part)}" for folder in _PACKAGED_UNITS)
+        return next((path for path in paths if self.files.text(path) is not None), None)
+
+    def _enable(self, part: Part) -> bool:
+        """Write the unit and make it part of the boot; tells whether the unit is another than before."""
+        unit = _unit(part)
+        packaged = self._packaged_unit(part)
+        is_changed = False
+        if packaged is None:
+            version = systemd_version() if self.is_here else None
+            is_changed = self.files.put(f"{_OWN_UNITS}/{unit}", unit_text(part, self._executable, version))
+        else:
+            self._changes.note(packaged, is_change=False)
+        is_linked = self.files.link(_boot_link(unit), packaged or f"{_OWN_UNITS}/{unit}")
+        if (is_changed or is_linked) and self._is_live and self._may_start:
+            self._services.reload()
+        return is_changed
+
+    def _run(self, part: Part, is_unit_changed: bool, *, is_configured: bool) -> None:
+        unit = _unit(part)
+        if not (self.is_here and self._may_start):
+            return
+        is_due = is_unit_changed or is_configured or not self._services.is_active(unit)
+        if is_due and not self._is_only_check:
+            self._services.restart(unit)
+        self._changes.note(f"{unit}: started", is_change=is_due)
+
+    def _outcome(self, *then: str) -> Outcome:
+        changes = self._changes
+        return Outcome(changed=changes.changed, unchanged=changes.unchanged, next=list(then))
+
+
+def _unit(part: Part) -> str:
+    return f"gpuherd-{part}.service"
+
+
+def _boot_link(unit: str) -> str:
+    return f"{_OWN_UNITS}/multi-user.target.wants/{unit}"

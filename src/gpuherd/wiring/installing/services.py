@@ -1,0 +1,91 @@
+"""The running systemd: asked what is so, told what shall be."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from gpuherd.model.errors import Failed, Unavailable
+from gpuherd.model.text import clean
+
+__all__ = ["Services", "systemd_version"]
+
+START_SECONDS = 180.0
+"""Longer than the units' own limit."""
+
+
+def _ask(*command: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=START_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        raise Unavailable(
+            f"{command[0]} cannot be run ({error.strerror}): this machine has no systemd; write the units for another "
+            "with --root DIR, or start gpuherd from cron as docs/deploy/systemd.md shows"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{' '.join(command)} did not end within {START_SECONDS:g} s") from error
+
+
+def systemd_version() -> int | None:
+    """Give systemd's version; None if it is not installed."""
+    try:
+        told = _ask("systemctl", "--version").stdout
+    except (Unavailable, Failed):
+        return None
+    match = re.match(r"systemd (\d+)", told)
+    return int(match[1]) if match else None
+
+
+class Services:
+    """Services of this machine."""
+
+    def check(self) -> None:
+        """Raise ``Unavailable`` unless systemd runs here."""
+        if not Path("/run/systemd/system").is_dir():
+            raise Unavailable(
+                "systemd does not run on this machine: write the units with --no-start to have them ready, or start "
+                "gpuherd from cron as docs/deploy/systemd.md shows"
+            )
+
+    def reload(self) -> None:
+        """Let systemd read its units again."""
+        self._told("systemctl", "daemon-reload")
+
+    def make_user(self, sysusers_file: str) -> None:
+        """Make the users that a file of sysusers.d names, if they are missing."""
+        self._told("systemd-sysusers", sysusers_file)
+
+    def is_active(self, unit: str) -> bool:
+        """Tell whether a service runs."""
+        return _ask("systemctl", "is-active", "--quiet", unit).returncode == 0
+
+    def restart(self, unit: str) -> None:
+        """Start a service, anew if it runs; returns when it is ready. ``Failed`` tells its last words."""
+        _ask("systemctl", "reset-failed", unit)
+        done = _ask("systemctl", "restart", unit)
+        if done.returncode != 0:
+            lines = _ask(
+                "journalctl", "-q", "--no-pager", "-o", "cat", "-n", "50", "-u", unit
+            ).stdout.splitlines()
+            own = [line for line in lines if line.startswith("gpuherd:")] or lines[-1:]
+            said = clean(own[-1], 400) if own else "no word in its log"
+            raise Failed(f"{unit} did not start: {said} (more: journalctl -u {unit})")
+
+    def stop(self, unit: str) -> None:
+        """Stop a service, and do not start it at the next boot."""
+        self._told("systemctl", "stop", unit)
+
+    @staticmethod
+    def _told(*command: str) -> None:
+        done = _ask(*command)
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command)}: {clean(done.stderr.strip(), 400) or 'failed without a word'}")
