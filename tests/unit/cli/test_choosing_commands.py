@@ -1,0 +1,130 @@
+"""pick, wait and run as far as no hub is needed; and signals while they work."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gpuherd.cli.child import Child, NotStarted
+from gpuherd.cli.choosing import as_text
+from gpuherd.cli.group import group
+from gpuherd.cli.interrupts import Interrupted, Interrupts
+from gpuherd.client.choosing import Candidate
+from gpuherd.client.herd_views import Gpu, GpuFacts, Node
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("GPUHERD_HUB", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("pick", "-n", "0"), "'-n'"),
+        (("pick", "--mem", "much"), "is no size"),
+        (("pick", "--type", "--"), "is no name of a GPU"),
+        (("pick", "--for", "friday"), "is no span of time"),
+        (("pick", "--max-age", "old"), "is no span of time"),
+        (("pick", "--node", "a", "--anywhere"), "one of them"),
+        (("pick", "--here", "--anywhere"), "one of them"),
+        (("pick", "--here", "--hub", "http://127.0.0.1:9"), "asks no hub"),
+        (("wait", "--here", "--then-book", "4h"), "asks no hub"),
+        (("wait", "--timeout", "soon"), "is no span of time"),
+        (("run",), "Missing argument"),
+        (("run", "--extend", "1h", "--", "true"), "--extend needs --book"),
+        (("run", "--timeout", "1h", "--", "true"), "--timeout needs --wait"),
+        (("run", "--wait", "--timeout", "soon", "--", "true"), "is no span of time"),
+        (("run", "--no-such-option", "true"), "No such option"),
+    ],
+)
+def test_a_wrong_command_line_is_told_before_anyone_is_asked(arguments: tuple[str, ...], words: str) -> None:
+    done = CliRunner().invoke(group, arguments)
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+
+
+def candidate(node: str, node_id: str, uuid: str, index: int, vendor: str = "nvidia") -> Candidate:
+    facts = GpuFacts(uuid=uuid, index=index, name="x", vendor=vendor)
+    return Candidate(Node(id=node_id, name=node), Gpu(node_id=node_id, facts=facts))
+
+
+def test_what_is_printed_is_for_shells() -> None:
+    chosen = [candidate("gpu07", "a", "GPU-b", 1), candidate("gpu07", "a", "GPU-a", 0)]
+    assert as_text(chosen, with_node=False) == "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"
+    chosen.append(candidate("my $(box)", "box", "GPU-c", 0))
+    assert as_text(chosen, with_node=True) == (
+        "gpu07 CUDA_VISIBLE_DEVICES=GPU-a,GPU-b\nbox CUDA_VISIBLE_DEVICES=GPU-c"
+    )
+    amd = [candidate("gpu07", "a", "GPU-0011", 1, vendor="amd")]
+    assert as_text(amd, with_node=False) == "ROCR_VISIBLE_DEVICES=GPU-0011"
+
+
+def kill(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+def test_the_first_signal_ends_what_goes_on_and_later_ones_let_tidy_up() -> None:
+    with Interrupts() as interrupts:
+        with pytest.raises(Interrupted) as told:
+            kill(signal.SIGTERM)
+        assert told.value.exit_code == 143
+        kill(signal.SIGINT)
+        assert interrupts.count == 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_is_held_together_is_done_before_a_signal_is_told() -> None:
+    done = []
+
+    def work(interrupts: Interrupts) -> None:
+        with interrupts.held():
+            kill(signal.SIGINT)
+            kill(signal.SIGTERM)
+            with interrupts.held():
+                done.append("inner")
+            done.append("outer")
+
+    with Interrupts() as interrupts, pytest.raises(Interrupted) as told:
+        work(interrupts)
+    assert (done, told.value.exit_code) == (["inner", "outer"], 130)
+
+
+def test_signals_that_are_ignored_stay_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts():
+            kill(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_command_gets_the_signals_as_they_were() -> None:
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        # Mask, ignored and caught signals of a process in its own words; SIGPIPE is 0x1000, SIGHUP 0x1.
+        child = Child(["grep", "-q", "^SigIgn:.*0001$", "/proc/self/status"], os.environ)
+        assert child.wait() == 0
+        child.forget_signals()
+        child = Child(["grep", "-Eq", "^SigBlk:.0+$", "/proc/self/status"], os.environ)
+        assert child.wait() == 0
+        child.forget_signals()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == mask
+
+
+def test_a_command_that_cannot_be_run_leaves_signals_as_they_were(tmp_path: Path) -> None:
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    for program, code in (("no-such-program-here", 127), (str(tmp_path), 126)):
+        with pytest.raises(NotStarted) as told:
+            Child([program], os.environ)
+        assert told.value.exit_code == code
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == mask
