@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuherd.cli.asking import client, hub_options, telling
+from gpuherd.cli.asking import NOT_ALLOWED, client, hub_options, telling
 
 if TYPE_CHECKING:
     from gpuherd.wiring.exporting.targets import SeenHerd
@@ -130,6 +130,13 @@ def _seen_by_hub(hub_url: str | None, token_file: Path | None) -> SeenHerd:
     from gpuherd.wiring.exporting.targets import SeenHerd
 
     hub = client(hub_url, token_file)
+    if token_file is not None and hub.session().account is None:
+        # A hub that is open to the public would tell it pseudonyms, and nobody would know why.
+        click.echo(
+            f"gpuherd: {hub.line.url} does not know the token in {token_file} (any more); make a new one on its page",
+            err=True,
+        )
+        sys.exit(NOT_ALLOWED)
     return SeenHerd(herd=hub.herd(), answer=hub.last_answer)
 
 

@@ -1,0 +1,150 @@
+"""Hosts asked over SSH, once and without a hub: real sshds, the real script, the command as people run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.gpu_hosts import GpuHosts, gpu_hosts
+from support.running import free_port
+from support.sshd import need_sshd
+
+FIRST, SECOND, STRANGER, SLOW = "127.0.3.2", "127.0.3.1", "127.0.3.3", "127.0.3.4"
+NO_SUCH_PID = 4_194_301
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuHosts]:
+    need_sshd()
+    folder = tmp_path_factory.mktemp("hosts") / "all"
+    users = ("root", "nobody", "nobody", "daemon")
+    workers = [subprocess.Popen(["sleep", "1000"], user=user) for user in users]
+    try:
+        with gpu_hosts(folder, FIRST, SECOND, STRANGER, SLOW) as running:
+            shared = running.gpu(FIRST, 0, utilization_gpu=97, utilization_memory=43, memory_used=40_000)
+            for worker in workers[:3]:
+                running.process(FIRST, shared, worker.pid)
+            running.gpu(FIRST, 1, utilization_gpu=4, utilization_memory=1)
+            running.process(FIRST, running.gpu(FIRST, 2, name="GeForce GTX 1080"), NO_SUCH_PID)
+            running.process(SECOND, running.gpu(SECOND, 0), workers[3].pid)
+            running.forget_key(STRANGER)
+            running.gpu(SLOW, 0)
+            running.delay(SLOW, 300)
+            yield running
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+def _export(hosts: GpuHosts, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpuherd", "export", *map(str, arguments)],
+        env=hosts.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_one_command_does_what_the_older_two_did(hosts: GpuHosts, tmp_path: Path) -> None:
+    """The table is the one that the older tool itself wrote of these hosts."""
+    ini, page, table = hosts.write_ini(FIRST, SECOND), tmp_path / "index.html", tmp_path / "load_data.csv"
+    done = _export(hosts, "--ssh", ini, "--html", tmp_path, "--csv", table, "--reload", "60")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert table.read_text() == (
+        ",load,load_mem,gpu_idx,gpu_name,gpu_uuid,hostname,username\n"
+        f'0,97,43,0, NVIDIA A100-SXM4-80GB, GPU-{FIRST}-0,{FIRST},"root, nobody, nobody"\n'
+        f"1,4,1,1, NVIDIA A100-SXM4-80GB, GPU-{FIRST}-1,{FIRST},\n"
+        f"2,0,0,2, GeForce GTX 1080, GPU-{FIRST}-2,{FIRST},Zombie\n"
+        f"0,0,0,0, NVIDIA A100-SXM4-80GB, GPU-{SECOND}-0,{SECOND},daemon\n"
+    )
+    text = page.read_text()
+    assert text.index(FIRST) < text.index(SECOND)
+    assert "root, nobody" in text
+    assert "<dd>busy: at work</dd>" in text  # since when, who looks for the first time does not know
+    assert '<a href="./load_data.csv">' in text
+    assert {file.name for file in tmp_path.iterdir()} == {"index.html", "load_data.csv"}
+
+
+def test_dead_strange_and_hanging_hosts_are_shown_as_such(hosts: GpuHosts, tmp_path: Path) -> None:
+    dead = f"127.0.3.5:{free_port()}"
+    ini, full = hosts.write_ini(STRANGER, dead, SLOW, SECOND), tmp_path / "full.csv"
+    begun = time.monotonic()
+    done = _export(hosts, "--ssh", ini, "--html", tmp_path, "--full-csv", full, "--deadline", "6")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - begun < 6 + 10, "a host that hangs has held the others up"
+    text = (tmp_path / "index.html").read_text()
+    assert f"gpuherd hub accept-key {STRANGER}" in text
+    assert "nothing listens on 127.0.3.5" in text
+    assert "daemon" in text
+    states = {line.split(",")[1]: line.split(",")[4] for line in full.read_text().splitlines()[1:]}
+    assert {name: states[name] for name in (STRANGER, "127.0.3.5", SECOND)} == {
+        STRANGER: "never",
+        "127.0.3.5": "never",
+        SECOND: "live",
+    }
+    assert ",free," not in full.read_text()
+
+
+def test_nobody_answers(hosts: GpuHosts, tmp_path: Path) -> None:
+    done = _export(hosts, "--ssh", hosts.write_ini(STRANGER), "--html", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "gpuherd: the host has not answered; what was written says why, and gpuherd doctor HOST tells more\n"
+    )
+    assert "accept-key" in (tmp_path / "index.html").read_text()
+
+
+def test_a_configuration_and_pseudonyms(hosts: GpuHosts, tmp_path: Path) -> None:
+    config = tmp_path / "gpuherd.toml"
+    config.write_text(
+        f'[[nodes]]\nhosts = ["gpu02={SECOND}:{hosts.port}", "gpu01={FIRST}:{hosts.port}"]\n'
+        f'reach = {{ by = "ssh", user = "root", key_files = ["{hosts.key}"] }}\n'
+        '[[nodes]]\nfind = { in = "hosts_file", file = "missing.txt" }\nreach = { by = "xmlrpc" }\n'
+        '[[nodes]]\nhosts = ["gpu03=127.0.0.1:1"]\nreach = { by = "pull" }\n'
+    )
+    files = {name: tmp_path / name for name in ("page", "load_data.csv", "full.csv", "herd.json")}
+    files["page"].mkdir()
+    done = _export(
+        hosts, "--config", config, "--privacy", "public", "--html", files["page"], "--csv", files["load_data.csv"],
+        "--full-csv", files["full.csv"], "--json", files["herd.json"],
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    written = "".join(file.read_text() for file in (files["page"] / "index.html", *list(files.values())[1:]))
+    assert "~" in written
+    assert "daemon" not in written
+    assert "missing.txt" not in written
+    page = (files["page"] / "index.html").read_text()
+    assert [page.index(f">gpu0{number}<") for number in (1, 2, 3)] == sorted(
+        page.index(f">gpu0{number}<") for number in (1, 2, 3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (None, "there is no such file"),
+        ("[common]\nuser = me\n", "there are no hosts"),
+        ("[common]\nuser = me\nhosts = a b c!\n", "config.ini:3"),
+    ],
+)
+def test_a_list_that_cannot_be_read_leaves_the_old_page(
+    hosts: GpuHosts, tmp_path: Path, text: str | None, complaint: str
+) -> None:
+    page = tmp_path / "index.html"
+    page.write_text("old")
+    if text is not None:
+        (tmp_path / "config.ini").write_text(text)
+    done = _export(hosts, "--ssh", tmp_path / "config.ini", "--html", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gpuherd: ")
+    assert done.stderr.count("\n") == 1
+    assert complaint in done.stderr
+    assert page.read_text() == "old"

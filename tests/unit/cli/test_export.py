@@ -1,0 +1,40 @@
+"""A command line that does not say what to do is refused before anything is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gpuherd.cli.export import command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "nothing to write"),
+        (["--here"], "nothing to write"),
+        (["--here", "--ssh", "config.ini", "--csv", "a"], "--here and --ssh name different herds"),
+        (
+            ["--hub", "http://x", "--config", "a.toml", "--csv", "a"],
+            "--config and --hub name different herds",
+        ),
+        (["--csv", "a", "--full-csv", "a"], "the same name"),
+        (["--csv", "-", "--json", "-"], "the same name"),
+        (["--hub", "http://x", "--privacy", "public", "--csv", "a"], "a hub decides by your login"),
+        (["--csv", "a", "--reload", "1"], "--reload"),
+        (["--csv", "a", "--deadline", "0"], "--deadline"),
+    ],
+)
+def test_refused(arguments: list[str], complaint: str, tmp_path: Path) -> None:
+    done = CliRunner(env={"HOME": str(tmp_path)}).invoke(command, arguments)
+    assert done.exit_code == 2
+    assert complaint in done.stderr
+
+
+def test_a_hub_of_the_environment_does_not_stand_against_another_source(tmp_path: Path) -> None:
+    done = CliRunner(env={"GPUHERD_HUB": "http://127.0.0.1:1"}).invoke(
+        command, ["--ssh", str(tmp_path / "config.ini"), "--csv", str(tmp_path / "a.csv")]
+    )
+    assert "there is no such file" in str(done.exception)
