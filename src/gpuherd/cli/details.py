@@ -46,11 +46,12 @@ def node_lines(node: Node, now: float, screen: Screen) -> list[str]:
     host, sample = node.host, node.host_sample
     state = "busy" if node.state == "live" else node.state
     age = f", {ago(node.age_seconds)} ago" if node.age_seconds is not None else ""
-    lines = [
+    head = (
         f"{screen.paint(clean(node.name, 60), 'strong')}  "
         f"{screen.paint(f'{clean(node.state, 20)}{age}', 'dim' if state == 'busy' else state)}"
         + (f"  {clean(node.reason, 200)}" if node.state != "live" else "")
-    ]
+    )
+    lines = [screen.cut(head)]
     facts: list[tuple[str, str]] = [("id", node.id), ("reports come by", node.way)]
     if host is not None:
         cuda = f", CUDA {host.cuda_version}" if host.cuda_version else ""
@@ -108,11 +109,12 @@ def gpu_lines(node: Node, gpu: Gpu, now: float, screen: Screen) -> list[str]:
     """Show a GPU or slice: what it is, what it does, who is on it, its bookings, what is wrong."""
     facts, sample, available = gpu.facts, gpu.sample, gpu.availability
     since = "" if available.since is None else f" for {ago(now - available.since)}"
-    lines = [
+    head = (
         f"{screen.paint(clean(node.place(gpu), 80), 'strong')}  {clean(gpu.short_name, 60)}  "
         + screen.paint(f"{screen.sign(gpu.state)} {clean(gpu.state, 20)}{since}", gpu.state)
         + f"  {clean(available.reason, 300)}"
-    ]
+    )
+    lines = [screen.cut(head)]
     lines += _facts(
         [
             ("name", facts.name),

@@ -58,7 +58,7 @@ def total_lines(herd: Herd, screen: Screen) -> list[str]:
             [f"  {part}" if not place else part for place, part in enumerate(_types(herd))], screen
         )
     lines += [screen.paint(f"! {clean(notice.message, 200)}", "fault") for notice in herd.notices]
-    return lines
+    return [screen.cut(line) for line in lines]
 
 
 def _types(herd: Herd) -> list[str]:

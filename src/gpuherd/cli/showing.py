@@ -101,7 +101,8 @@ READABLE_CELLS = 30
 """Columns that matter less go until the last one has so much room."""
 LEAST_CELLS = 12
 """With less it goes itself."""
-_NARROWEST = 24
+_PAINT = r"(\x1b\[[0-9;]*m)"
+_PIECE_LETTERS = 16_384
 _TRACK = "┄."
 """What the empty part of a bar is drawn with, the second where there is only ASCII."""
 _SIZES = ((2**40, "T"), (2**30, "G"), (2**20, "M"), (2**10, "K"))
@@ -196,11 +197,26 @@ class Screen(NamedTuple):
             bare = text.strip(" ")
             before, _, after = text.partition(bare) if bare else (text, "", "")
             parts.append(f"{before}{self._painted(bare, cell)}{after}")
-        line = (" " * indent + (" " * gap).join(parts)).rstrip(" ")
-        # Two columns may be too much for a screen of a few letters: then without colours, and cut.
-        return (
-            line if not self.width or self.width >= _NARROWEST else fitted(_plain(line), self.width).rstrip()
-        )
+        return self.cut((" " * indent + (" " * gap).join(parts)).rstrip(" "))
+
+    def cut(self, line: str) -> str:
+        """Give a line, painted or not, that does not go beyond the screen."""
+        if not self.width or len(line) <= self.width // 2 or plain_width(line) <= self.width:
+            return line
+        import re
+
+        room, kept = self.width, []
+        for part in re.split(_PAINT, line):
+            if part.startswith("\x1b"):
+                kept.append(part)
+            elif (taken := text_width(part)) < room or not part:
+                kept.append(part)
+                room -= taken
+            else:
+                return "".join(
+                    [*kept, fitted(part + "…", room).rstrip(" "), "\x1b[0m" if self.colours else ""]
+                )
+        return "".join(kept)
 
     def _painted(self, text: str, cell: Cell) -> str:
         if not self.colours or len(cell.marks) < len(text):
@@ -221,15 +237,11 @@ class Cell(NamedTuple):
 
 def plain_width(line: str) -> int:
     """Tell how many cells a painted line takes."""
-    return text_width(_plain(line))
-
-
-def _plain(line: str) -> str:
     if "\x1b" not in line:
-        return line
+        return text_width(line)
     import re
 
-    return re.sub(r"\x1b\[[0-9;]*m", "", line)
+    return text_width(re.sub(_PAINT, "", line))
 
 
 def _needed(widths: Sequence[int], shown: Sequence[int], gap: int) -> int:
@@ -277,14 +289,19 @@ def bar(ratio: float | None, cells: int = 10) -> str:
 
 
 def page_out(lines: Iterable[str]) -> None:
-    """Write lines to the standard output in one go; letters that it does not have become question marks."""
+    """Write lines to the standard output; letters that it does not have become question marks.
+
+    Piece by piece: of one large write Python does not tell that the reader has gone in the midst of it.
+    """
     text = "".join(f"{line}\n" for line in lines)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
-        sys.stdout.write(text)
+        text.encode(encoding)
     except UnicodeEncodeError:
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    sys.stdout.flush()
+        text = text.encode(encoding, "replace").decode(encoding)
+    for start in range(0, len(text), _PIECE_LETTERS):
+        sys.stdout.write(text[start : start + _PIECE_LETTERS])
+        sys.stdout.flush()
 
 
 def text_width(text: str) -> int:
