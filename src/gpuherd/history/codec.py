@@ -29,7 +29,7 @@ from gpuherd.history.batch import (
     SessionKey,
     Uses,
 )
-from gpuherd.history.columns import UNITS, Packed, pack, pack_codes, pack_runs, unpack, unpack_codes
+from gpuherd.history.columns import UNITS, Packed, pack_all, pack_codes, pack_runs, unpack, unpack_codes
 from gpuherd.model.columns import COLUMNS
 
 __all__ = ["BatchReader", "BatchWriter", "Record", "read_record"]
@@ -213,8 +213,8 @@ def _size(part: str | float | None) -> int:
 def _pack_all(values: Floats, names: tuple[str, ...]) -> dict[str, Packed]:
     if len(values) == 0:
         return {}
-    columns = np.ascontiguousarray(values.T)
-    return {name: pack(columns[place], _UNITS.get(name, ())) for place, name in enumerate(names)}
+    packed = pack_all(np.ascontiguousarray(values.T), [_UNITS.get(name, ()) for name in names])
+    return dict(zip(names, packed, strict=True))
 
 
 @dataclass

@@ -7,6 +7,7 @@ megahertz and memory kibibytes on nearly every card, so most columns shrink to o
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuherd.history.batch import Floats
 
-__all__ = ["UNITS", "Packed", "pack", "pack_codes", "pack_runs", "unpack", "unpack_codes"]
+__all__ = ["UNITS", "Packed", "pack", "pack_all", "pack_codes", "pack_runs", "unpack", "unpack_codes"]
 
 Packed = tuple[int, float, bytes]
 """How it is written, the unit, and the bytes."""
@@ -42,29 +43,66 @@ _WIDTHS = (1, 2, 4)
 
 def pack(values: Floats, units: tuple[float, ...] = ()) -> Packed:
     """Write numbers; NaN is unknown and stays it."""
-    if len(values) == 0:
-        return AS_IS, 0.0, b""
-    if _is_same(values):
-        return SAME, 0.0, values[:1].astype("<f8").tobytes()
-    unknown = np.isnan(values)
-    for unit in units:
-        with np.errstate(over="ignore"):
-            whole = np.rint(values / unit if unit > 0 else values * -unit)
-        if not ((_times(whole, unit) == values) | unknown).all():
+    return pack_all(values[np.newaxis], [units])[0]
+
+
+def pack_all(columns: Floats, units: Sequence[tuple[float, ...]]) -> list[Packed]:
+    """Write columns, each a row of the matrix, with the units to try for it.
+
+    All of them at once: columns are short, and to look at each by itself takes longer than to look at all numbers.
+    """
+    if columns.shape[1] == 0:
+        return [(AS_IS, 0.0, b"")] * len(columns)
+    unknown = np.isnan(columns)
+    is_same = (columns == columns[:, :1]).all(axis=1) | unknown.all(axis=1)
+    packed: dict[int, Packed] = {
+        place: (SAME, 0.0, columns[place, :1].astype("<f8").tobytes())
+        for place in np.flatnonzero(is_same).tolist()
+    }
+    for turn in range(max(map(len, units))):
+        places = [place for place, own in enumerate(units) if place not in packed and len(own) > turn]
+        tried = [units[place][turn] for place in places]
+        for place, unit, written in zip(
+            places, tried, _whole(columns[places], unknown[places], tried), strict=True
+        ):
+            if written is not None:
+                packed[place] = (WHOLE + written.itemsize, unit, written.tobytes())
+    return [
+        packed.get(place) or (AS_IS, 0.0, columns[place].astype("<f8").tobytes())
+        for place in range(len(columns))
+    ]
+
+
+def _whole(
+    columns: Floats, unknown: NDArray[np.bool_], units: Sequence[float]
+) -> Iterator[NDArray[Any] | None]:
+    """Give each column as whole numbers of its unit; none if they are not, or too large."""
+    if not len(columns):
+        return
+    by = np.array(units)[:, np.newaxis]
+    unit, parts = np.where(by > 0, by, 1.0), np.where(by < 0, -by, 1.0)
+    with np.errstate(over="ignore"):
+        whole = np.rint(columns / unit * parts)
+    is_exact: list[bool] = np.logical_or(whole * unit / parts == columns, unknown).all(axis=1).tolist()
+    lows = np.fmin.reduce(whole, axis=1).tolist()
+    highs = np.fmax.reduce(whole, axis=1).tolist()
+    has_unknown = np.flatnonzero(unknown.any(axis=1)).tolist()
+    for place, (low, high) in enumerate(zip(lows, highs, strict=True)):
+        width = next((width for width in _WIDTHS if low >= 0 and high < 256**width - 1), None)
+        if width is None or not is_exact[place]:
+            yield None
             continue
-        low, high = np.fmin.reduce(whole, initial=np.inf), np.fmax.reduce(whole, initial=-np.inf)
-        for width in _WIDTHS:
-            most = 256**width - 1
-            if low >= 0 and high < most:
-                whole[unknown] = most
-                return WHOLE + width, unit, whole.astype(f"<u{width}").tobytes()
-    return AS_IS, 0.0, values.astype("<f8").tobytes()
+        if place in has_unknown:
+            whole[place, unknown[place]] = 256**width - 1
+        yield whole[place].astype(f"<u{width}")
 
 
 def pack_runs(values: Floats) -> Packed:
     """Write numbers of which neighbours are often the same, such as times."""
-    if len(values) == 0 or _is_same(values):
-        return pack(values)
+    if len(values) == 0:
+        return AS_IS, 0.0, b""
+    if _is_same(values):
+        return SAME, 0.0, values[:1].astype("<f8").tobytes()
     starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
     if 2 * len(starts) > len(values):
         return AS_IS, 0.0, values.astype("<f8").tobytes()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,17 @@ from gpuherd.history.batch import Floats, SeriesKey
 from gpuherd.history.embedded.grid import Grid
 from gpuherd.history.embedded.kinds import Kind
 from gpuherd.history.embedded.rows import Rows, joined
-from gpuherd.history.tables.segments import Segment, Shape
+from gpuherd.history.tables.parts import overlapping
+from gpuherd.history.tables.segments import Shape
 from gpuherd.history.tables.tables import Answer, Part, Tables
 from gpuherd.model.history import MissingPart
 
-__all__ = ["add_rollups", "ask_keys", "ask_rows", "overlapping"]
+__all__ = ["add_rollups", "ask_keys", "ask_rows"]
 
 _DIGITS = 4
 """Decimals of numbers that are kept in single precision."""
 _ROUNDS = 3
+_FEW_KEYS = 64
 _FEW_ROWS = 100_000
 """Up to so many rollups are added up here, which is quicker than DuckDB's getting ready for it."""
 
@@ -53,6 +54,7 @@ def ask_rows(
     source, condition, parameters, arrays = _whose(kind, keys)
     chosen = [*metrics, *(["state"] if kind.states else [])]
     named = "".join(f", {name}" for name in chosen)
+    part = replace(part, among=_nodes_of(keys))
     answer = tables.query(
         f"SELECT {source} AS subject, epoch_ms(time) AS moment{named} FROM {{part}} {condition} "
         f"AND {_in_range(start, end)}",
@@ -106,19 +108,25 @@ def add_rollups(
     states = kind.states if with_states else ()
     sums += [f"state_{state}" if is_short else f"sum(state_{state}) AS state_{state}" for state in states]
     conditions = [_in_range(start, end), *(f"NOT ({_in_range(*stretch)})" for stretch in outside)]
-    chosen = f"SELECT *, {source} AS subject FROM {{part}} {condition} AND {' AND '.join(conditions)}"
+    condition = f"{condition} AND {' AND '.join(conditions)}"
     step = f"(epoch_ms(time) - {grid.start}) // {grid.step} AS step"
 
     def ask(part: Part, latest: str) -> Answer:
+        # Without need, no columns are named that are not asked for: each costs time before anything is read.
+        chosen = f"FROM {{part}} {condition}"
+        subject = source
+        if latest:
+            subject, chosen = "subject", f"FROM (SELECT *, {source} AS subject {chosen}{latest})"
         return tables.query(
-            f"SELECT subject, {step}, {', '.join(sums)} FROM ({chosen}{latest}){'' if is_short else ' GROUP BY ALL'}",
+            f"SELECT {subject} AS subject, {step}, {', '.join(sums)} {chosen}{'' if is_short else ' GROUP BY ALL'}",
             {"part": part},
             parameters,
             arrays=arrays,
             deadline_seconds=deadline_seconds,
         )
 
-    answer = _ask_latest(tables, kind, Part(shape.name, start / 1000, (end - 1) / 1000), ask)
+    part = Part(shape.name, start / 1000, (end - 1) / 1000, among=_nodes_of(keys))
+    answer = _ask_latest(tables, kind, part, ask)
     found = {name: column.astype(np.float64) for name, column in answer.columns.items()}
     cells = found["subject"].astype(np.int64) * grid.steps + found["step"].astype(np.int64)
     starts = None
@@ -157,11 +165,11 @@ def _ask_latest(tables: Tables, kind: Kind, part: Part, ask: Callable[[Part, str
     replaced again and again while they are asked.
     """
     for _ in range(_ROUNDS):
-        segments = tables.segments(part.table, part.start, part.end)
+        segments = tables.chosen(part)
         if overlapping(segments):
             break
         answer = ask(part, "")
-        if tables.segments(part.table, part.start, part.end) == segments:
+        if tables.chosen(part) == segments:
             return answer
     keys = ", ".join((*kind.identity, "time"))
     latest = f" QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY serial DESC) = 1"
@@ -170,6 +178,11 @@ def _ask_latest(tables: Tables, kind: Kind, part: Part, ask: Callable[[Part, str
 
 def _in_range(start: int, end: int) -> str:
     return f"(time >= make_timestamp_ms({int(start)}) AND time < make_timestamp_ms({int(end)}))"
+
+
+def _nodes_of(keys: Sequence[SeriesKey]) -> tuple[str, ...] | None:
+    """Give the nodes that are asked for, if they are few: then not all files need to be opened."""
+    return tuple({key.node_id for key in keys}) if len(keys) <= _FEW_KEYS else None
 
 
 def _whose(
@@ -188,9 +201,3 @@ def _whose(
 def _plain(column: NDArray[np.generic]) -> NDArray[np.float64]:
     values = column.astype(np.float64)
     return np.round(values, _DIGITS) if column.dtype == np.float32 else values
-
-
-def overlapping(segments: Sequence[Segment]) -> bool:
-    """Whether any two have rows in the same stretch of time."""
-    spans = sorted((segment.start, segment.end) for segment in segments)
-    return any(later[0] <= earlier[1] for earlier, later in pairwise(spans))

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuherd.history.batch import SeriesKey
-from gpuherd.history.embedded.asking import add_rollups, ask_keys, ask_rows, overlapping
+from gpuherd.history.embedded.asking import add_rollups, ask_keys, ask_rows
 from gpuherd.history.embedded.grid import LONGEST_MS, Grid
 from gpuherd.history.embedded.kinds import Kind, rounded
 from gpuherd.history.embedded.memory import Memory
 from gpuherd.history.embedded.rows import Rows, joined, no_rows
-from gpuherd.history.tables.compaction import merge
 from gpuherd.history.tables.segments import Segment, Shape
+from gpuherd.history.tables.splicing import splice
 from gpuherd.history.tables.tables import Part, Tables
 from gpuherd.history.tables.writing import Coded, Sortable
 
@@ -27,8 +27,9 @@ QUARTER_PARTITION_MS = 32 * DAY_MS
 SUBJECTS_AT_ONCE = 1000
 MERGE_HOURS = 6
 """Hours of the running day become one file in so many, lest a day's chart opens 24."""
-ROWS_AT_ONCE = 2_500_000
-"""Of a day that is merged: what can be sorted in some 200 MB."""
+ROLLUP_ROWS = 2 * 69_632
+MOST_PARTS = 16
+"""Rollups are cut into files of so many rows, but not into more: whoever asks for one device opens one of them."""
 LATE_SEGMENTS = 8
 """A day that was merged is merged again when so many stragglers have come."""
 
@@ -249,47 +250,9 @@ class Shelf:
             is_first = len(fresh) == len(segments)
             if len(segments) < 2 or not (len(fresh) >= LATE_SEGMENTS or is_first):
                 continue
-            self._merge_day(day, segments)
+            splice(self.tables, segments, level=1)
             return True
         return False
-
-    def _merge_day(self, day: int, segments: tuple[Segment, ...]) -> None:
-        latest = ""
-        part = Part(self.kind.raw.name, segments=segments)
-        if overlapping(segments):
-            keys = ", ".join((*self.kind.identity, "time"))
-            latest = f" QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY serial DESC) = 1"
-            part = Part(self.kind.raw.name, segments=segments, with_serial=True)
-        columns = ", ".join(self.kind.raw.columns)
-        made: list[Segment | None] = []
-        try:
-            for low, high in self._node_ranges(segments):
-                condition = "node_id >= ?" + (" AND node_id < ?" if high is not None else "")
-                made.append(
-                    self.tables.write_query(
-                        self.kind.raw.name,
-                        f"SELECT {columns} FROM {{part}} WHERE {condition}{latest}",  # noqa: S608 - names of ours
-                        {"part": part},
-                        [low] if high is None else [low, high],
-                        partition=day // 1000,
-                        level=1,
-                    )
-                )
-        except BaseException:
-            self.tables.discard(*made)
-            raise
-        self.tables.commit(add=made, remove=segments)
-
-    def _node_ranges(self, segments: tuple[Segment, ...]) -> list[tuple[str, str | None]]:
-        """Cut a day where nodes begin, so that each part can be sorted in little memory."""
-        answer = self.tables.query(
-            "SELECT node_id, count(*) AS n FROM {part} GROUP BY node_id ORDER BY node_id",
-            {"part": Part(self.kind.raw.name, segments=segments)},
-        )
-        before = np.cumsum(answer.columns["n"]) - answer.columns["n"]
-        cuts = np.flatnonzero(np.diff(before // ROWS_AT_ONCE, prepend=-1))
-        starts = [str(answer.columns["node_id"][cut]) for cut in cuts]
-        return list(zip(starts, [*starts[1:], None], strict=True))
 
     def _merge_rollups(self, now: int) -> bool:
         for shape, least_ms in ((self.kind.minute, MERGE_HOURS * HOUR_MS), (self.kind.quarter, DAY_MS)):
@@ -297,28 +260,18 @@ class Shelf:
                 length = DAY_MS if shape is self.kind.minute else QUARTER_PARTITION_MS
                 groups: dict[int, list[Segment]] = {}
                 is_over = partition + length + HOUR_MS <= now
+                level = 2 if is_over else 1
                 for segment in segments:
                     block = 0 if is_over else int(segment.start * 1000) // least_ms
                     groups.setdefault(block, []).append(segment)
                 for block, group in groups.items():
-                    if len(group) > 1 and (is_over or (block + 1) * least_ms + HOUR_MS <= now):
-                        self._merge_group(tuple(group))
+                    is_due = is_over or (block + 1) * least_ms + HOUR_MS <= now
+                    if is_due and len(group) > 1 and any(segment.level < level for segment in group):
+                        rows = sum(segment.rows for segment in group)
+                        rows_at_once = max(ROLLUP_ROWS, rows // MOST_PARTS + 1)
+                        splice(self.tables, group, level=level, rows_at_once=rows_at_once)
                         return True
         return False
-
-    def _merge_group(self, segments: tuple[Segment, ...]) -> None:
-        if overlapping(segments):
-            merge(self.tables, segments)
-            return
-        shape = self.tables.shapes[segments[0].table]
-        made = self.tables.write_query(
-            shape.name,
-            "SELECT * FROM {part}",
-            {"part": Part(shape.name, segments=segments)},
-            partition=segments[0].partition,
-            level=max(segment.level for segment in segments) + 1,
-        )
-        self.tables.commit(add=[made], remove=segments)
 
     def _by_partition(self, shape: Shape) -> list[tuple[int, tuple[Segment, ...]]]:
         found: dict[int, list[Segment]] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuherd.history.tables.engine import named
-from gpuherd.history.tables.parts import Part
+from gpuherd.history.tables.parts import Part, may_agree
 from gpuherd.history.tables.segments import Segment, Shape
 from gpuherd.history.tables.tables import Tables
 
@@ -64,7 +64,7 @@ def merged(
     ``Outdated`` if one of them is not listed any more, ``Unreadable`` if one is damaged and was set aside.
     """
     shape = tables.shapes[segments[0].table]
-    is_doubtful = _may_agree(shape, segments)
+    is_doubtful = may_agree(shape, segments)
     part = Part(shape.name, segments=tuple(segments), with_serial=is_doubtful)
     columns = ", ".join(map(named, shape.columns))
     latest = ""
@@ -80,15 +80,6 @@ def merged(
         row_group_rows=row_group_rows,
         stretches=_stretches(tables, shape, part),
     )
-
-
-def _may_agree(shape: Shape, segments: Sequence[Segment]) -> bool:
-    """Whether rows of two files can be the same: each file has a row once, and files apart in time share none."""
-    if not shape.unique_by:
-        return False
-    ranges = sorted((segment.start, segment.end) for segment in segments)
-    is_apart = all(earlier[1] < later[0] for earlier, later in pairwise(ranges))
-    return not (shape.time in shape.unique_by and is_apart)
 
 
 def _stretches(tables: Tables, shape: Shape, part: Part) -> list[tuple[str, list[object]]]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from gpuherd.history.tables.catalogue import Snapshot
 from gpuherd.history.tables.engine import named, quoted
 from gpuherd.history.tables.segments import Segment, Shape
 
-__all__ = ["Part", "filled_in", "nothing_of"]
+__all__ = ["Part", "filled_in", "may_agree", "nothing_of", "overlapping"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,17 @@ class Part:
     """Only these, instead of those in the range."""
     with_serial: bool = False
     """Adds a column ``serial``: that of the segment which a row is in."""
+    among: tuple[str, ...] | None = None
+    """Only segments that may have rows with one of these in the first column of the table's order."""
+
+    def _is_meant(self, segment: Segment) -> bool:
+        return self.among is None or any(segment.may_hold(text) for text in self.among)
 
     def chosen(self, snapshot: Snapshot) -> tuple[Segment, ...]:
         """The segments that it means, of those which are listed."""
         if self.segments is None:
-            return snapshot.segments(self.table, self.start, self.end)
+            found = snapshot.segments(self.table, self.start, self.end)
+            return found if self.among is None else tuple(filter(self._is_meant, found))
         wanted = {segment.file for segment in self.segments}
         return tuple(segment for segment in snapshot.segments(self.table) if segment.file in wanted)
 
@@ -69,3 +75,21 @@ def _source(shape: Shape, folder: Path, chosen: tuple[Segment, ...], *, with_ser
         serial = "CAST(concat('0x', filename[-16:-9]) AS BIGINT)"
         source = f"(SELECT * EXCLUDE (filename), {serial} AS serial FROM {source})"
     return source if is_uniform else f"({nothing} UNION ALL BY NAME SELECT * FROM {source})"
+
+
+def may_agree(shape: Shape, segments: Sequence[Segment]) -> bool:
+    """Whether rows of two files can be the same: each file has a row once, and files that are apart share none."""
+    if not shape.unique_by:
+        return False
+    return shape.time not in shape.unique_by or overlapping(segments)
+
+
+def overlapping(segments: Iterable[Segment]) -> bool:
+    """Whether any two may have rows of the same owners in the same stretch of time."""
+    lasting: list[Segment] = []
+    for segment in sorted(segments, key=lambda each: each.start):
+        lasting = [earlier for earlier in lasting if earlier.end >= segment.start]
+        if any(earlier.shares_owners(segment) for earlier in lasting):
+            return True
+        lasting.append(segment)
+    return False

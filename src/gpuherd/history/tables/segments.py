@@ -79,6 +79,19 @@ class Segment(Struct, frozen=True, kw_only=True):
     """How often its rows have been merged; for its owner to decide by."""
     shape: str = ""
     """Fingerprint of its columns."""
+    least: str | None = None
+    most: str | None = None
+    """Between which texts the first column of its order is, both included; none: not known."""
+
+    def may_hold(self, text: str) -> bool:
+        """Whether there may be rows with this text in the first column."""
+        return self.least is None or self.most is None or self.least <= text <= self.most
+
+    def shares_owners(self, other: Segment) -> bool:
+        """Whether rows of both may have the same text in the first column."""
+        if self.least is None or self.most is None or other.least is None or other.most is None:
+            return True
+        return self.least <= other.most and other.least <= self.most
 
 
 class Lost(Struct, frozen=True, kw_only=True):

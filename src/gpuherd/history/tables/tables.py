@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,11 +79,11 @@ class Tables:
         self._readers = Engine(self.folder, memory_bytes=query_memory_bytes, threads=threads)
         self._engines.append(self._readers)
         # Apart from the readers: writing takes neither their threads nor their memory.
-        writing = Engine(self.folder, memory_bytes=WRITER_MEMORY_BYTES, threads=1, name="writer")
-        self._engines.append(writing)
-        self._writer = SegmentWriter(self.folder, writing)
+        self._writing = Engine(self.folder, memory_bytes=WRITER_MEMORY_BYTES, threads=1, name="writer")
+        self._engines.append(self._writing)
+        self._writer = SegmentWriter(self.folder, self._writing)
         if self.catalogue.strays:
-            adopt(self.catalogue, self.shapes, writing)
+            adopt(self.catalogue, self.shapes, self._writing)
 
     def query(
         self,
@@ -167,6 +168,40 @@ class Tables:
         Raises ``Unreadable`` if a part cannot be read wholly: a file that is bad has then been set aside; try again,
         without it. Damage is never copied. ``Outdated`` if a segment asked for by name is not listed any more.
         """
+        with self._whole(parts) as chosen:
+            text = filled_in(sql, parts, chosen, self.shapes, self.folder)
+            statements = [
+                Statement(text.replace("{stretch}", condition), [*parameters, *values], arrays)
+                for condition, values in stretches or [("true", ())]
+            ]
+            place = self._place(partition, level, row_group_rows)
+            segment = self._writer.of_answers(self.shapes[table], statements, place)
+        return self._trusted(segment)
+
+    def read(
+        self, sql: str, parts: Mapping[str, Part], parameters: Sequence[object] = ()
+    ) -> dict[str, NDArray[Any]]:
+        """Ask for columns that are to be written again: from files that are sound, all of them.
+
+        Raises as ``write_query`` does.
+        """
+        with self._whole(parts) as chosen:
+            return self._writing.query(filled_in(sql, parts, chosen, self.shapes, self.folder), parameters)
+
+    def told_columns(self, segments: Sequence[Segment]) -> frozenset[str]:
+        """List the columns in which some of these segments have anything but nulls, as far as the files tell."""
+        part = Part(segments[0].table, segments=tuple(segments))
+        with self._whole({"part": part}) as chosen:
+            found = self._writing.query(
+                "SELECT path_in_schema AS name FROM parquet_metadata(?) "
+                "WHERE stats_null_count IS NULL OR stats_null_count < num_values GROUP BY 1",
+                [[str(self.folder / segment.file) for segment in chosen["part"]]],
+            )
+        return frozenset(found["name"].tolist())
+
+    @contextmanager
+    def _whole(self, parts: Mapping[str, Part]) -> Iterator[Mapping[str, Sequence[Segment]]]:
+        """Hold parts that are to be written again: they are all there, and sound."""
         with self.catalogue.hold() as snapshot:
             chosen = {name: part.chosen(snapshot) for name, part in parts.items()}
             for name, part in parts.items():
@@ -174,18 +209,11 @@ class Tables:
                     raise Outdated("history: a file was replaced or removed in the meantime")
             if self._set_unsound_aside(chosen):
                 raise Unreadable("history: a file was damaged and has been set aside")
-            text = filled_in(sql, parts, chosen, self.shapes, self.folder)
-            statements = [
-                Statement(text.replace("{stretch}", condition), [*parameters, *values], arrays)
-                for condition, values in stretches or [("true", ())]
-            ]
-            place = self._place(partition, level, row_group_rows)
             try:
-                segment = self._writer.of_answers(self.shapes[table], statements, place)
+                yield chosen
             except (Unreadable, TooMuch):
                 self._set_unsound_aside(chosen, within_seconds=0)
                 raise
-        return self._trusted(segment)
 
     def commit(
         self,
@@ -206,6 +234,11 @@ class Tables:
     def segments(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[Segment, ...]:
         """List a table's segments with rows in a range, both ends included; by partition, then serial."""
         return self.catalogue.segments(table, start, end)
+
+    def chosen(self, part: Part) -> tuple[Segment, ...]:
+        """List the segments that a part means now."""
+        with self.catalogue.hold() as snapshot:
+            return part.chosen(snapshot)
 
     def missing(self, table: str, start: float = -math.inf, end: float = math.inf) -> tuple[MissingPart, ...]:
         """Tell what of a table had to be given up in a range."""

@@ -76,7 +76,7 @@ class SegmentWriter:
 
     def of_columns(self, shape: Shape, columns: Mapping[str, Sortable], place: Place) -> Segment | None:
         """Write columns, sorted; none if there are no rows."""
-        return self._make(shape, _column_statement(shape, columns), place)
+        return self._make(shape, _column_statement(shape, columns), place, _owners_of(shape, columns))
 
     def of_answers(self, shape: Shape, answers: Sequence[Statement], place: Place) -> Segment | None:
         """Write what SELECTs give, each sorted, one after the other; none if there are no rows."""
@@ -103,7 +103,13 @@ class SegmentWriter:
             for piece in pieces:
                 piece.unlink(missing_ok=True)
 
-    def _make(self, shape: Shape, statement: Statement, place: Place) -> Segment | None:
+    def _make(
+        self,
+        shape: Shape,
+        statement: Statement,
+        place: Place,
+        owners: tuple[str | None, str | None] = (None, None),
+    ) -> Segment | None:
         if place.partition % 60:
             raise ValueError("a partition starts at a full minute: its file is named by it")
         beside = self._beside(place)
@@ -131,6 +137,8 @@ class SegmentWriter:
                 serial=place.serial,
                 level=place.level,
                 shape=shape.fingerprint,
+                least=owners[0],
+                most=owners[1],
             )
             beside.rename(self._folder / file)
             sync_folder(self._folder / shape.name)
@@ -176,6 +184,19 @@ def extent_of(engine: Engine, shape: Shape, path: Path) -> tuple[float, float, i
     return float(found["start"][0]), float(found["end"][0]), int(found["rows"][0])
 
 
+def _owners_of(shape: Shape, columns: Mapping[str, Sortable]) -> tuple[str | None, str | None]:
+    """Give the least and the greatest text of the first column of the order; none if that is no text, or null."""
+    column = columns.get(shape.order_by[0]) if shape.order_by else None
+    if not isinstance(column, Coded) or not len(column):
+        return None, None
+    texts = [
+        None if code < 0 or (text := column.values[code]) is None else _encodable(text)
+        for code in np.unique(column.codes)
+    ]
+    known = [text for text in texts if text is not None]
+    return (min(known), max(known)) if len(known) == len(texts) else (None, None)
+
+
 def _sorted_rows(columns: Mapping[str, Sortable], shape: Shape) -> NDArray[np.intp] | None:
     """Give the rows to be written, in order and each once; none if they are so already.
 
@@ -186,7 +207,10 @@ def _sorted_rows(columns: Mapping[str, Sortable], shape: Shape) -> NDArray[np.in
     order_by = [name for name in shape.order_by if name in columns]
     unique_by = [name for name in shape.unique_by if name in columns]
     sort_keys = {name: _sort_key(columns[name]) for name in {*order_by, *unique_by}}
-    if order_by:
+    if order_by and _is_in_order([sort_keys[name] for name in order_by]):
+        if frozenset(order_by) == frozenset(unique_by) or not unique_by:
+            return None
+    elif order_by:
         order = np.lexsort([sort_keys[name] for name in reversed(order_by)])
         if bool((order[1:] > order[:-1]).all()):
             order = None
@@ -205,6 +229,16 @@ def _sorted_rows(columns: Mapping[str, Sortable], shape: Shape) -> NDArray[np.in
     is_kept[rows[:-1][is_doubled]] = False
     whole = np.arange(len(keys[0])) if order is None else order
     return whole[is_kept[whole]]
+
+
+def _is_in_order(keys: Sequence[NDArray[Any]]) -> bool:
+    """Whether each row comes after the one before it; rows that agree in everything are not in order."""
+    if not len(keys[0]):
+        return True
+    is_after = np.zeros(len(keys[0]) - 1, np.bool_)
+    for key in reversed(keys):
+        is_after = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & is_after)
+    return bool(is_after.all())
 
 
 def _sort_key(column: Sortable) -> NDArray[Any]:
