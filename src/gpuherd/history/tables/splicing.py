@@ -39,10 +39,7 @@ def splice(tables: Tables, segments: Sequence[Segment], *, level: int, rows_at_o
     try:
         for condition, parameters in work.ranges(min(rows_at_once, MOST_ROWS)):
             made.append(work.piece(condition, parameters))
-        if work.rows_left:
-            raise Failed(
-                f"history: {work.rows_left} rows of {segments[0].table} were not found again; they stay"
-            )
+        work.check()
     except BaseException:
         tables.discard(*made)
         raise
