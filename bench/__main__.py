@@ -16,6 +16,7 @@ from bench.agent import measure_p1
 from bench.booking_records import measure_booking_records
 from bench.bookings import measure_bookings
 from bench.cli import measure_cli
+from bench.export import measure_export
 from bench.history import measure_history
 from bench.hub import measure_p2, measure_p6
 from bench.login import measure_login
@@ -34,6 +35,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P6": measure_p6,
     "bookings": measure_bookings,
     "cli": measure_cli,
+    "export": measure_export,
     "history": measure_history,
     "login": measure_login,
     "booking-records": measure_booking_records,
