@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from gpuherd import __version__
-
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["main"]
 
@@ -52,14 +48,6 @@ def main() -> None:
     from gpuherd.cli.running import run
 
     sys.exit(run(sys.argv[1:]))
-
-
-def __getattr__(name: str) -> Any:
-    if name == "_group":
-        from gpuherd.cli.group import group
-
-        return group
-    raise AttributeError(name)
 
 
 if __name__ == "__main__":

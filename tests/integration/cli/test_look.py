@@ -275,3 +275,28 @@ def test_a_hub_that_goes_away_is_told_while_watching() -> None:
     terminal.until("cannot be reached: nothing listens there")
     terminal.interrupt()
     assert terminal.end()[0] == 130
+
+
+def test_who_only_asks_a_hub_needs_none_of_its_packages() -> None:
+    hub_only = (
+        "numpy",
+        "litestar",
+        "granian",
+        "sqlalchemy",
+        "aiohttp",
+        "asyncssh",
+        "duckdb",
+        "psutil",
+        "pynvml",
+    )
+    code = f"import sys\nsys.modules.update(dict.fromkeys({hub_only}))\nfrom gpuherd.cli import main\nmain()"
+    with answering(200, b'{"time": 1.79e9, "nodes": []}') as url:
+        for command, ended in (("status", 0), ("users", 0), ("free", 3)):
+            done = subprocess.run(
+                [sys.executable, "-c", code, command, "--hub", url],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == ended, done.stderr
+            assert "needs the Python package" not in done.stderr

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from gpuherd.bookings.times import read_start, read_zone
-from gpuherd.cli import _group
 from gpuherd.cli.asking import asked_hub, client, span, table
+from gpuherd.cli.group import group as _group
 from gpuherd.client import Login, LoginFile
 from gpuherd.client.zone import machine_zone, zone_hint
 from gpuherd.model.errors import Misconfigured
