@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.gpu_hosts import GpuHosts, gpu_hosts
+from support.nginx import need_nginx, running_nginx
 from support.running import free_port
 from support.sshd import need_sshd
 
@@ -148,3 +152,34 @@ def test_a_list_that_cannot_be_read_leaves_the_old_page(
     assert done.stderr.count("\n") == 1
     assert complaint in done.stderr
     assert page.read_text() == "old"
+
+
+def test_the_recipes_for_cron_and_nginx(hosts: GpuHosts, tmp_path: Path) -> None:
+    need_nginx()
+    recipes = (Path(__file__).parents[3] / "docs" / "export.md").read_text(encoding="utf-8")
+    (cron,) = re.findall(r"```cron\n\S+ \S+ \S+ \S+ \S+ (.*)\n```", recipes)
+    (location,) = re.findall(r"```nginx\n(.*?)```", recipes, re.DOTALL)
+    served = tmp_path / "served"
+    served.mkdir()
+    hosts.write_ini(FIRST, SECOND)
+    places = {"/home/ubuntu/web-gpu-monitor": str(hosts.folder), "/var/www/gpu-monitor": str(served)}
+    for written, meant in places.items():
+        cron, location = cron.replace(written, meant), location.replace(written, meant)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-c", cron],
+        env={**hosts.environment, "PATH": path},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    port = free_port()
+    server = f"server {{ listen 127.0.0.1:{port};\n{location} }}"
+    address = f"http://127.0.0.1:{port}/gpu-monitor/"
+    with (
+        running_nginx(tmp_path / "nginx", "http://127.0.0.1:1", {}, http=server),
+        urllib.request.urlopen(address, timeout=10) as answer,
+    ):
+        assert answer.headers["Cache-Control"] == "no-cache"
+        assert answer.read() == (served / "index.html").read_bytes()
