@@ -136,10 +136,11 @@ class DialledLine(asyncio.BufferedProtocol):
         self._lose(LineLost("closed"))
         if self._resumed is not None:
             self.transport.abort()
-        else:
+        elif not self.transport.is_closing():  # Python 3.11.2 cannot abort TLS that was closed twice
             self.transport.close()
         await asyncio.wait({self._gone}, timeout=PARTING_SECONDS)
-        self.transport.abort()
+        if not self._gone.done():
+            self.transport.abort()
 
     # --- for the event loop ---------------------------------------------------------------------------------------
 
