@@ -15,7 +15,7 @@ from support.hub import eventually
 
 __all__ = ["Chooser", "Command", "LossyWay", "lossy_way"]
 
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 60.0
 
 
 class Command:

@@ -33,8 +33,8 @@ def command(
     """Choose GPUs that are free now, and print the variable that makes a program use them.
 
     \b
-    export $(gpuherd pick -n 2 --mem 40G)       on this machine
-    gpuherd pick --type a100 --anywhere         also tells the node
+    devices=$(gpuherd pick -n 2) && env "$devices" python train.py     on this machine
+    gpuherd pick --type a100 --mem 40G --anywhere                      tells the node, too
 
     Only what fresh data says is free, and nobody else has booked within the time given by --for. Your own bookings come
     first, then the smallest that will do, on nodes that are in use already. Nothing is held for you: gpuherd run takes

@@ -86,7 +86,7 @@ def command(
         named = title if title is not None else PurePath(argv[0]).name[:100]
         taking = taking_of(asked, interrupts, progress, book_for=book_for, title=named, locks=True)
         try:
-            taken = _taken(asked, taking, progress, timeout=timeout, is_booking=book_for is not None)
+            taken = _taken(asked, taking, progress, timeout=timeout)
             tell_booking(taken)
             code = _run(asked, taken, argv, interrupts, extend=extend)
         finally:
@@ -113,11 +113,9 @@ def _telling() -> Iterator[None]:
         sys.exit(error.exit_code if isinstance(error, NotStarted) else FAILED_BEFORE)
 
 
-def _taken(
-    asked: Asked, taking: Taking, progress: Progress | None, *, timeout: str | None, is_booking: bool
-) -> Taken:
+def _taken(asked: Asked, taking: Taking, progress: Progress | None, *, timeout: str | None) -> Taken:
     if progress is not None:
-        return wait_until_taken(taking, progress, timeout=timeout, is_booking=is_booking)
+        return wait_until_taken(taking, progress, timeout=timeout)
     taken = taking.attempt()
     if taken is None:
         if taking.last is None:
@@ -131,8 +129,12 @@ def _run(
 ) -> int:
     child = Child(argv, _environment(taken))
     interrupts.finish()
-    keeper = _keeper(asked, taken, extend)
+    keeper: BookingKeeper | None = None
     try:
+        try:
+            keeper = _keeper(asked, taken, extend)
+        except RuntimeError as error:  # no thread can be had; the command runs all the same
+            click.echo(f"gpuherd: the booking is not looked after: {error}", err=True)
         return child.wait()
     finally:
         if keeper is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -10,6 +10,7 @@ import click
 from gpuherd.cli.asking import moment
 from gpuherd.cli.choosing import Asked
 from gpuherd.cli.interrupts import Interrupts
+from gpuherd.cli.pick import taken_here
 from gpuherd.model.errors import GpuherdError, Refused
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Taking:
 
     def _locked(self, look: Look) -> frozenset[str]:
         if self._locks is None:
-            return frozenset()
+            return taken_here(self._asked, look)
         return self._locks.taken_elsewhere(one.gpu.uuid for one in self._asked.sort(look).able)
 
     def _booked(self, taken: Taken) -> Taken | None:
@@ -101,9 +102,8 @@ class Taking:
         if self._holding is None:
             return taken
         self._tried = taken
-        devices = [{"node_id": one.node.id, "uuid": one.gpu.uuid} for one in taken.chosen]
         with self._interrupts.held():
-            booking = self._holding.book(devices, self._booking_wish)
+            booking = self._holding.book(_refs(taken.chosen), self._booking_wish)
         return None if booking is None else taken._replace(booking=booking)
 
     def _settled(self) -> Taken | None:
@@ -117,35 +117,37 @@ class Taking:
             return None
         return self._tried._replace(booking=booking)
 
-    def check_booking(self) -> None:
-        """Find out before any waiting whether one may book such a thing at all; raises what the hub has against it."""
-        from gpuherd.client import HubRefused
+    def check(self) -> None:
+        """Find out before any waiting whether it can ever be had, and booked if it is to be.
 
+        Raises ``Refused`` if there are too few such devices, however free they may become; or what the hub has against
+        such a booking.
+        """
         look = self._asked.look()
         found = self._asked.sort(look)
         known = [*found.able, *(one for others in found.others.values() for one in others)]
-        devices = [
-            {"node_id": one.node.id, "uuid": one.gpu.uuid}
-            for one in known
-            if not look.booked.is_quiet(one.gpu)
-        ][: self._asked.search.wish.count]
-        if self._asked.hub is None or not devices:
+        count = self._asked.search.wish.count
+        if len(known) < count:
+            error = self._asked.nothing(look, found)
+            raise Refused(
+                "too_few_devices", f"{error}; there are only {len(known)} such, so waiting is in vain"
+            )
+        if self._holding is not None:
+            bookable = [one for one in known if not look.booked.is_quiet(one.gpu)]
+            self._try_to_book(bookable[:count])
+
+    def _try_to_book(self, candidates: list[Candidate]) -> None:
+        """Ask the hub whether such a booking would be within the rules; that it is taken now does not matter."""
+        from gpuherd.client import HubRefused
+
+        if self._asked.hub is None or not candidates:
             return
-        wish = {**self._booking_wish, "devices": devices, "start": "now", "dry_run": True}
+        wish = {**self._booking_wish, "devices": _refs(candidates), "start": "now", "dry_run": True}
         try:
             self._asked.hub.book(wish)
         except HubRefused as error:
             if error.detail.code != "conflict":
                 raise
-
-    def check_count(self) -> None:
-        """Raise ``Refused`` if there are too few such devices, however free they may become."""
-        look = self._asked.look()
-        found = self._asked.sort(look)
-        known = len(found.able) + sum(map(len, found.others.values()))
-        if known < self._asked.search.wish.count:
-            error = self._asked.nothing(look, found)
-            raise Refused("too_few_devices", f"{error}; there are only {known} such, so waiting is in vain")
 
     def _release_locks(self) -> None:
         if self._locks is not None:
@@ -164,6 +166,10 @@ class Taking:
             )
         except GpuherdError as error:
             click.echo(f"gpuherd: {_left_booked(self._holding.booking or booking)} ({error})", err=True)
+
+
+def _refs(candidates: Iterable[Candidate]) -> list[dict[str, str]]:
+    return [{"node_id": one.node.id, "uuid": one.gpu.uuid} for one in candidates]
 
 
 def _tell_trouble(booking: Booking | None) -> None:

@@ -73,9 +73,7 @@ def command(
             taking = taking_of(asked, interrupts, progress, book_for=book_for, title=title, locks=False)
             try:
                 with telling():
-                    taken = wait_until_taken(
-                        taking, progress, timeout=timeout, is_booking=book_for is not None
-                    )
+                    taken = wait_until_taken(taking, progress, timeout=timeout)
                 told = (
                     as_json(taken.look.now, taken.chosen, taken.booking)
                     if as_json_
@@ -113,21 +111,21 @@ def taking_of(
         if progress is not None:
             progress.tell(situation_of(look, found, asked.search), look.now)
 
-    is_booking = book_for is not None and asked.hub is not None
+    holding = None
+    if book_for is not None and asked.hub is not None:
+        holding = Holding(asked.hub, words=f"by gpuherd on {os.uname().nodename}")
     return Taking(
         asked,
         interrupts,
         locks=DeviceLocks.of_machine(os.environ) if locks else None,
-        holding=Holding(asked.hub, words=f"by gpuherd on {os.uname().nodename}")
-        if is_booking and asked.hub is not None
-        else None,
-        booking_wish={"end": book_for, "zone": own_zone(None), "title": title} if is_booking else None,
+        holding=holding,
+        booking_wish=None if holding is None else {"end": book_for, "zone": own_zone(None), "title": title},
         ahead_seconds=0 if progress is None else FORESIGHT_SECONDS,
         tell=tell,
     )
 
 
-def wait_until_taken(taking: Taking, progress: Progress, *, timeout: str | None, is_booking: bool) -> Taken:
+def wait_until_taken(taking: Taking, progress: Progress, *, timeout: str | None) -> Taken:
     """Wait, and tell how things stand meanwhile; ``WaitedInVain`` after so long."""
     from gpuherd.client.waiting import wait_for
     from gpuherd.client.wanted import read_span
@@ -142,9 +140,7 @@ def wait_until_taken(taking: Taking, progress: Progress, *, timeout: str | None,
     def attempt() -> Taken | None:
         nonlocal is_checked
         if not is_checked:  # nobody should wait for hours and then hear that it cannot be
-            taking.check_count()
-            if is_booking:
-                taking.check_booking()
+            taking.check()
             is_checked = True
         return taking.attempt()
 

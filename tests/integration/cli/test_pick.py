@@ -59,7 +59,9 @@ def test_a_day_of_picking(tmp_path: Path) -> None:
             await bob.book(("n2", "GPU-0"), start="in 1h", end="2h")
             assert (await shell.run("pick", "--node", "n2"))[1] == "n2 CUDA_VISIBLE_DEVICES=GPU-1\n"
             await ann.book(("n2", "GPU-1"), end="2h")
-            await eventually(lambda: lab.hub.fleet.view().nodes[1].devices[1].availability.state == "booked")
+            await eventually(
+                lambda: lab.hub.fleet.view().nodes[1].devices[1].availability.state == "booked", within=30
+            )
             assert (await shell.run("pick", "--anywhere"))[1] == "n2 CUDA_VISIBLE_DEVICES=GPU-1\n"
             code, said, told = await shell.run("pick", "-n", "2", "--node", "n2")
             assert (code, said) == (3, "")
@@ -86,7 +88,9 @@ def test_nothing_is_picked_by_old_news(tmp_path: Path) -> None:
             assert (await shell.run("pick", "--anywhere"))[0] == 0
             for node in ("n1", "n2"):
                 lab.hub.fleet.accept_report(node, report_of(gpu(0)), 0.05)
-            await eventually(lambda: all(node.state != "live" for node in lab.hub.fleet.view().nodes))
+            await eventually(
+                lambda: all(node.state != "live" for node in lab.hub.fleet.view().nodes), within=30
+            )
             code, said, told = await shell.run("pick", "--anywhere")
             assert (code, said) == (3, "")
             assert "none can be had; 2 stale" in told

@@ -106,7 +106,7 @@ def test_signals_go_to_the_command_and_nothing_stays_booked(tmp_path: Path, numb
 
             command = await shell.start("run", "--node", "n2", "--book", "2h", "--", "sleep", "60")
             await command.until_told("gpuherd: booked")
-            await eventually(lambda: _has_child(command.process.pid))
+            await eventually(lambda: _has_child(command.process.pid), within=30)
             command.signal(number)
             assert await command.end() == 128 + number
             assert await own_bookings(ann) == []

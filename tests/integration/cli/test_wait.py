@@ -48,7 +48,9 @@ def test_until_it_can_be_had_and_booked_at_once(tmp_path: Path) -> None:
 
             # By now it is one's own, which others have to wait for, and they are told until when.
             bob = Chooser(lab, tmp_path / "bob", await lab.person("bob"))
-            await eventually(lambda: lab.hub.fleet.view().nodes[2].devices[0].availability.state == "booked")
+            await eventually(
+                lambda: lab.hub.fleet.view().nodes[2].devices[0].availability.state == "booked", within=30
+            )
             other = await bob.start("wait", "--node", "n3")
             await other.until_told("n3/0 Ann, booked · by the bookings from ")
             assert "CET on\n" in other.told
@@ -101,7 +103,7 @@ def test_ctrl_c_while_the_answer_to_a_booking_is_on_its_way(tmp_path: Path) -> N
             shell = Chooser(lab, tmp_path / "ann", ann)
             way.is_holding = True
             command = await shell.start("wait", "--node", "n2", "--then-book", "3h", **shell.by_way(way, ann))
-            await eventually(lambda: way.held)
+            await eventually(lambda: way.held, within=30)
             assert len(await own_bookings(ann)) == 1
             command.signal(signal.SIGINT)
             way.let_go()
