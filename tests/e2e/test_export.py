@@ -50,9 +50,10 @@ def _gpu(index: int, state: str, *, user: str = "ada", **values: object) -> Gpu:
 @pytest.fixture
 def address(tmp_path: Path) -> str:
     file = tmp_path / "index.html"
-    file.write_bytes(
-        herd_page(_herd(), PageSettings(zone=UTC, downloads=("load_data.csv",), old_after_seconds=900))
+    settings = PageSettings(
+        zone=UTC, downloads=("load_data.csv",), old_after_seconds=900, reload_seconds=3600
     )
+    file.write_bytes(herd_page(_herd(), settings))
     return file.as_uri()
 
 

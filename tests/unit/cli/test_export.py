@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,14 @@ def test_a_hub_of_the_environment_does_not_stand_against_another_source(tmp_path
         command, ["--ssh", str(tmp_path / "config.ini"), "--csv", str(tmp_path / "a.csv")]
     )
     assert "there is no such file" in str(done.exception)
+
+
+def test_to_ask_a_hub_takes_nothing_that_only_a_hub_needs() -> None:
+    loads = (
+        "import sys, gpuherd.cli.export, gpuherd.wiring.exporting.targets, gpuherd.wiring.exporting.writing;"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True)
+    assert not {"numpy", "litestar", "granian", "sqlalchemy", "aiohttp", "asyncssh", "duckdb", "yaml"} & set(
+        done.stdout.split()
+    )
