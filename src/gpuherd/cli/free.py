@@ -12,6 +12,7 @@ import click
 from gpuherd.cli.asking import REFUSED, telling
 from gpuherd.cli.herd_lines import joined_places, plural, who
 from gpuherd.cli.looking import look, look_options
+from gpuherd.cli.names import complete_node
 from gpuherd.cli.showing import Cell, Screen, ago, clock, page_out
 from gpuherd.model.text import clean
 
@@ -31,7 +32,14 @@ _ORDER = ("held", "booked", "busy")
 @click.option("--mem", metavar="SIZE", help="With at least so much memory, such as 40G.")
 @click.option("--type", "type_", metavar="TYPE", help="Of this type, such as a100, 'H100 80GB' or 1g.10gb.")
 @click.option("--same-node", is_flag=True, help="All of them on one node.")
-@click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only on this node; may be given again.")
+@click.option(
+    "--node",
+    "nodes",
+    metavar="NODE",
+    multiple=True,
+    shell_complete=complete_node,
+    help="Only on this node; may be given again.",
+)
 @look_options
 def command(
     count: int | None,

@@ -12,6 +12,7 @@ import click
 from gpuherd.cli.asking import client, telling
 from gpuherd.cli.details import gpu_lines
 from gpuherd.cli.looking import look, look_options
+from gpuherd.cli.names import complete_place
 from gpuherd.cli.showing import Screen, page_out
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.argument("place", metavar="PLACE|UUID")
+@click.argument("place", metavar="PLACE|UUID", shell_complete=complete_place)
 @look_options
 def command(place: str, as_json: bool, here: bool, hub_url: str | None, token_file: Path | None) -> None:
     """Show one GPU: state and why, figures, processes, bookings, and what is wrong with it.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from gpuherd.cli.asking import client, hub_options
+from gpuherd.cli.names import remember_names
+from gpuherd.cli.showing import is_terminal
 from gpuherd.model.errors import Refused
 from gpuherd.model.text import clean
 
@@ -43,7 +45,10 @@ def look(hub_url: str | None, token_file: Path | None, *, here: bool, looks: int
     """Look at the whole herd, or with ``here`` at this machine; ``Refused`` if that has no GPU."""
     if not here:
         hub = client(hub_url, token_file)
-        return Look(hub.herd(), hub.last_answer)
+        found = Look(hub.herd(), hub.last_answer)
+        if is_terminal():  # someone sits there, who may complete a name next time
+            remember_names(found.herd)
+        return found
     # By name: who only asks a hub must do without the hub's packages, and a test follows the imports.
     found = Look(*import_module("gpuherd.wiring.here").look_here_plainly(looks=looks))
     for node in found.herd.nodes:

@@ -12,9 +12,12 @@ import click
 from gpuherd.cli.asking import client, telling
 from gpuherd.cli.details import node_lines
 from gpuherd.cli.looking import look, look_options, reduced_json
+from gpuherd.cli.names import complete_node, known_nodes
 from gpuherd.cli.showing import Screen, page_out
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from gpuherd.client.herd_views import Node
 
 __all__ = ["command"]
@@ -37,6 +40,12 @@ class _NodeGroup(click.Group):
 
         return standing_alone(node.commands[cmd_name])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        names = [*self.list_commands(ctx), *known_nodes(incomplete)]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = (*self.list_commands(ctx), *ctx.help_option_names)
         if args and not any(argument in known for argument in args[:1]):
@@ -53,7 +62,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_node)
 @look_options
 def show(name: str | None, as_json: bool, here: bool, hub_url: str | None, token_file: Path | None) -> None:
     """Show a node: how it fares, its GPUs, and every process on them. NAME may be left out with --here.

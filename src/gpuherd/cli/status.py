@@ -12,6 +12,7 @@ import click
 from gpuherd.cli.asking import telling
 from gpuherd.cli.herd_lines import brief_lines, node_blocks, total_lines
 from gpuherd.cli.looking import look, look_options, reduced_json
+from gpuherd.cli.names import complete_node_or_user
 from gpuherd.cli.showing import Screen, page_out
 from gpuherd.model.errors import GpuherdError
 from gpuherd.model.text import clean
@@ -25,7 +26,7 @@ WATCH_SECONDS = 2.0
 
 
 @click.command()
-@click.argument("names", metavar="[HOST|USER]...", nargs=-1)
+@click.argument("names", metavar="[HOST|USER]...", nargs=-1, shell_complete=complete_node_or_user)
 @click.option("--brief", "-b", is_flag=True, help="One line per node.")
 @click.option(
     "--full", "-f", is_flag=True, help="One row per GPU, also where that is longer than the screen."

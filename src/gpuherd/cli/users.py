@@ -11,6 +11,7 @@ import click
 from gpuherd.cli.asking import telling
 from gpuherd.cli.herd_lines import joined_places, plural, user_name
 from gpuherd.cli.looking import look, look_options
+from gpuherd.cli.names import complete_user
 from gpuherd.cli.showing import Cell, Screen, ago, bytes_text, page_out
 from gpuherd.model.errors import Refused
 from gpuherd.model.text import clean
@@ -22,7 +23,7 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.argument("names", metavar="[USER]...", nargs=-1)
+@click.argument("names", metavar="[USER]...", nargs=-1, shell_complete=complete_user)
 @look_options
 def command(
     names: tuple[str, ...],
