@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pty
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,9 +15,14 @@ from gpuherd.client import Login, LoginFile
 from support.booking_hub import Booker, BookingHub
 from support.hub import eventually
 
-__all__ = ["Chooser", "Command", "LossyWay", "lossy_way"]
+__all__ = ["Chooser", "Command", "LossyWay", "Terminal", "lossy_way"]
 
 DEADLINE_SECONDS = 60.0
+_LEAD = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 class Command:
@@ -62,6 +69,45 @@ class Command:
         return code
 
 
+class Terminal:
+    """A command that leads a terminal of its own."""
+
+    def __init__(self, arguments: tuple[str, ...], environment: dict[str, str]) -> None:
+        self._ours, theirs = pty.openpty()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _LEAD, sys.executable, "-m", "gpuherd", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, **environment, "TERM": "xterm"},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.shown = ""
+        self._reading = asyncio.create_task(asyncio.to_thread(self._read))
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # the other side is gone
+            while chunk := os.read(self._ours, 4096):
+                self.shown += chunk.decode()
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._ours, text.encode())
+
+    async def until_shown(self, text: str) -> None:
+        await eventually(lambda: text in self.shown or self._reading.done(), within=DEADLINE_SECONDS)
+        assert text in self.shown, self.shown
+
+    async def end(self) -> int:
+        """Wait for its end and give its exit code."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            code = await asyncio.to_thread(self._process.wait)
+            await self._reading
+        os.close(self._ours)
+        return code
+
+
 class Chooser:
     """Someone's home on some machine."""
 
@@ -98,6 +144,9 @@ class Chooser:
             env={**kept, **self.environment, **environment},
         )
         return Command(process)
+
+    def at_a_terminal(self, *arguments: str, **environment: str) -> Terminal:
+        return Terminal(arguments, {**self.environment, **environment})
 
     async def run(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
         """Give exit code, stdout and stderr."""

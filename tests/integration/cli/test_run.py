@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pty
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,11 +26,6 @@ def on(number, frame):
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1): signal.signal(number, on)
 print("ready", flush=True)
 time.sleep(60)
-"""
-LEAD = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
@@ -122,50 +114,17 @@ def test_ctrl_c_at_a_terminal_reaches_the_command_once(tmp_path: Path) -> None:
     async def day() -> None:
         async with booking_hub(tmp_path / "hub") as lab:
             ann, shell = await at_work(lab, tmp_path)
-            pid, terminal = await asyncio.to_thread(
-                _at_a_terminal,
-                shell,
-                ["run", "--node", "n2", "--book", "2h", "--", sys.executable, "-c", LISTEN],
+            terminal = shell.at_a_terminal(
+                "run", "--node", "n2", "--book", "2h", "--", sys.executable, "-c", LISTEN
             )
-            shown = await asyncio.to_thread(_read_until, terminal, b"ready")
-            os.write(terminal, b"\x03")
-            shown += await asyncio.to_thread(_read_until, terminal, None)
-            _, status = await asyncio.to_thread(os.waitpid, pid, 0)
-            os.close(terminal)
-            assert os.waitstatus_to_exitcode(status) == 40 + signal.SIGINT, shown
-            assert shown.count(b"SIGINT") == 1
+            await terminal.until_shown("ready")
+            terminal.type("\x03")
+            code = await terminal.end()
+            assert code == 40 + signal.SIGINT, terminal.shown
+            assert terminal.shown.count("SIGINT") == 1
             assert await own_bookings(ann) == []
 
     asyncio.run(day())
-
-
-def _at_a_terminal(shell: Chooser, arguments: list[str]) -> tuple[int, int]:
-    """Start a command that leads a terminal of its own; give its pid and our end of the terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", LEAD, sys.executable, "-m", "gpuherd", *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, **shell.environment, "TERM": "xterm"},
-        start_new_session=True,
-    )
-    process.returncode = 0  # whoever calls waits for it
-    os.close(theirs)
-    return process.pid, ours
-
-
-def _read_until(terminal: int, text: bytes | None) -> bytes:
-    shown = b""
-    while text is None or text not in shown:
-        try:
-            chunk = os.read(terminal, 4096)
-        except OSError:  # the other side is gone
-            break
-        if not chunk:
-            break
-        shown += chunk
-    return shown
 
 
 def test_commands_at_once_take_different_gpus_also_without_bookings(tmp_path: Path) -> None:
@@ -187,6 +146,29 @@ def test_commands_at_once_take_different_gpus_also_without_bookings(tmp_path: Pa
                 command.signal(signal.SIGTERM)
             assert {await command.end() for command in commands} == {128 + signal.SIGTERM}
             assert (await shell.run("run", "--node", "n1", "-n", "4", "--", "true"))[0] == 0
+
+    asyncio.run(day())
+
+
+def test_two_people_on_machines_without_common_locks_never_get_the_same_if_they_book(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab:
+            await lab.report("n3", report_of(gpu(0, uuid="GPU-one")))
+            people = [await lab.person(name) for name in ("ann", "bob")]
+            shells = [Chooser(lab, tmp_path / str(number), person) for number, person in enumerate(people)]
+            start = ("run", "--node", "n3", "--book", "2h", "--", sys.executable, "-c", LISTEN)
+            commands = await asyncio.gather(*(shell.start(*start) for shell in shells))
+            await eventually(
+                lambda: any(command.process.returncode is not None for command in commands), within=60
+            )
+            (loser,) = (command for command in commands if command.process.returncode is not None)
+            (winner,) = (command for command in commands if command is not loser)
+            assert (await loser.end(), loser.said) == (125, "")
+            assert "1 GPU wanted on n3, and none can be had; 1 " in loser.told
+            await winner.until_said("ready")
+            winner.signal(signal.SIGTERM)
+            await winner.end()
+            assert [await own_bookings(person) for person in people] == [[], []]
 
     asyncio.run(day())
 

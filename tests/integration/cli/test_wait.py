@@ -96,6 +96,24 @@ def test_whoever_gives_up_leaves_nothing_booked(tmp_path: Path, number: signal.S
     asyncio.run(day())
 
 
+def test_ctrl_c_at_a_terminal_takes_the_line_away(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with booking_hub(tmp_path / "hub") as lab:
+            ann = await lab.person("ann")
+            shell = Chooser(lab, tmp_path / "ann", ann)
+            await lab.report("n3", BUSY)
+            terminal = shell.at_a_terminal("wait", "--node", "n3", "--then-book", "3h", COLUMNS="60")
+            await terminal.until_shown("waiting for 1 GPU on n3: 0 of 1 can be had")
+            terminal.type("\x03")
+            assert await terminal.end() == 130
+            line, rest = terminal.shown.removeprefix("\r\x1b[K").split("\r\x1b[K")
+            assert len(line.removesuffix("^C")) == 59
+            assert "\n" not in line + rest
+            assert await own_bookings(ann) == []
+
+    asyncio.run(day())
+
+
 def test_ctrl_c_while_the_answer_to_a_booking_is_on_its_way(tmp_path: Path) -> None:
     async def day() -> None:
         async with booking_hub(tmp_path / "hub") as lab, lossy_way(lab.hub.url) as way:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -48,6 +51,19 @@ def test_a_wrong_command_line_is_told_before_anyone_is_asked(arguments: tuple[st
     done = CliRunner().invoke(group, arguments)
     assert done.exit_code == 2, done.output
     assert words in done.output
+
+
+def test_commands_in_the_docs_can_be_typed() -> None:
+    text = (Path(__file__).parents[3] / "docs/pick.md").read_text(encoding="utf-8")
+    found = re.findall(r"gpuherd (pick|wait|run) (-[^)`>&|\n]*)", text.replace("\\\n", " "))
+    assert len(found) >= 12
+    for name, rest in found:
+        words = shlex.split(rest.replace('"$seed"', "1"))
+        parsed = group.get_command(click.Context(group), name)
+        assert parsed is not None
+        if name == "run" and words[-1] == "--":
+            words.append("true")  # the beginning of a line in a Makefile
+        parsed.make_context(name, words)
 
 
 def candidate(node: str, node_id: str, uuid: str, index: int, vendor: str = "nvidia") -> Candidate:
