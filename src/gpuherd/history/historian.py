@@ -272,7 +272,7 @@ class Historian:
         return wrong
 
     def _measure(self, journal: Journal) -> None:
-        self._size = (len(journal.files.paths()), journal.files.size_bytes())
+        self._size = journal.files.measure()
 
     def _note_error(self, message: str) -> None:
         self._last_error, self._last_error_at = message, self._wall()

@@ -60,16 +60,22 @@ class JournalFiles:
 
     def paths(self) -> dict[int, Path]:
         """Give the files by number, oldest first."""
-        found = ((_NAME.fullmatch(path.name), path) for path in self.folder.glob("*.journal"))
-        return dict(sorted((int(name[1]), path) for name, path in found if name is not None))
+        found: dict[int, Path] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for path in self.folder.iterdir():
+                name = _NAME.fullmatch(path.name)
+                if name is not None:
+                    found[int(name[1])] = path
+        return dict(sorted(found.items()))
 
-    def size_bytes(self) -> int:
-        """Give the space of all files."""
-        size = 0
-        for path in self.paths().values():
+    def measure(self) -> tuple[int, int]:
+        """Give the number of all files and their bytes."""
+        paths = self.paths()
+        size_bytes = 0
+        for path in paths.values():
             with contextlib.suppress(FileNotFoundError):
-                size += path.stat().st_size
-        return size
+                size_bytes += path.stat().st_size
+        return len(paths), size_bytes
 
     def read(self, number: int) -> Reading:
         """Read a file, one that is being written up to where it is complete; ``Failed`` if it cannot be opened."""

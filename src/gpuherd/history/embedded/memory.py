@@ -14,10 +14,12 @@ from gpuherd.history.embedded.rows import Rows, Subjects, joined, packed
 
 __all__ = ["Block", "Memory"]
 
-PACK_ROWS = 4096
+PACK_ROWS = 16_384
 """Samples stay as they came until there are so many, or somebody asks."""
 MOST_ROWS = 262_144
 """With more than this nobody has tended them for long: whoever brings more sorts them."""
+ALIKE = 4
+"""So many blocks of about the same size become one."""
 BLOCK_ROWS = 131_072
 """Blocks are not joined beyond this, lest the writer waits."""
 
@@ -115,13 +117,19 @@ class Memory:
 
     def _add(self, block: Block) -> None:
         blocks = [*self._blocks, block]
-        # Each block is at least twice as long as the next: few blocks, and no row is sorted often.
-        while len(blocks) > 1 and _are_alike(blocks[-2], blocks[-1]):
-            older, newer = blocks[-2:]
-            blocks[-2:] = [Block(newer.file, joined([older.rows, newer.rows]))]
+        # A few blocks of each size: no row is sorted often, and there are not many to look through.
+        while (alike := _alike(blocks)) >= ALIKE:
+            blocks[-alike:] = [Block(block.file, joined([each.rows for each in blocks[-alike:]]))]
         self._blocks = blocks
 
 
-def _are_alike(older: Block, newer: Block) -> bool:
-    rows = len(older.rows) + len(newer.rows)
-    return older.file == newer.file and len(older.rows) < 2 * len(newer.rows) and rows <= BLOCK_ROWS
+def _alike(blocks: Sequence[Block]) -> int:
+    """Count the last ones that are of about the same size, and not too much together."""
+    newest = blocks[-1]
+    count = rows = 0
+    for block in reversed(blocks):
+        rows += len(block.rows)
+        if block.file != newest.file or len(block.rows) >= 2 * len(newest.rows) or rows > BLOCK_ROWS:
+            break
+        count += 1
+    return count

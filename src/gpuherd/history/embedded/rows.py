@@ -18,6 +18,7 @@ __all__ = ["Rows", "Subjects", "joined", "no_rows", "packed"]
 Numbers = NDArray[Any]
 _FEW = 16
 """Up to so many subjects are looked up one by one."""
+_NARROW = 2**16
 _NOBODY = SeriesKey("")
 
 
@@ -188,8 +189,19 @@ def _ordered(rows: Rows) -> Rows:
     same = subject[1:] == subject[:-1]
     if bool(((subject[1:] > subject[:-1]) | (same & (time[1:] > time[:-1]))).all()):
         return rows
-    order = np.lexsort((time, subject))  # stable: of the same moment, the later one stays behind
+    order = _order(subject, time)
     subject, time = subject[order], time[order]
     is_last = np.ones(len(order), np.bool_)
     is_last[:-1] = (subject[1:] != subject[:-1]) | (time[1:] != time[:-1])
     return rows.where(order if is_last.all() else order[is_last])
+
+
+def _order(subject: NDArray[np.int32], time: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sort by subject and time; stable: of the same moment, the later one stays behind."""
+    if int(subject.min()) >= 0 and int(subject.max()) < _NARROW:
+        # Numbers of so few bits are sorted without comparing them; and time mostly goes on from piece to piece.
+        order = np.argsort(subject.astype(np.uint16), kind="stable")
+        subjects, times = subject[order], time[order]
+        if bool(((times[1:] >= times[:-1]) | (subjects[1:] != subjects[:-1])).all()):
+            return order
+    return np.lexsort((time, subject))

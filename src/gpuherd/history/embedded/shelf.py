@@ -19,7 +19,7 @@ from gpuherd.history.tables.splicing import splice
 from gpuherd.history.tables.tables import Part, Tables
 from gpuherd.history.tables.writing import Coded, Sortable
 
-__all__ = ["DAY_MS", "HOUR_MS", "Shelf"]
+__all__ = ["DAY_MS", "HOUR_MS", "Shelf", "days_of"]
 
 MINUTE_MS, QUARTER_MS, HOUR_MS, DAY_MS = 60_000, 900_000, 3_600_000, 86_400_000
 QUARTER_PARTITION_MS = 32 * DAY_MS
@@ -50,6 +50,7 @@ class Shelf:
         """What was sealed lately, to be rolled up without being read again: all of some files from a time on."""
         self._fresh_files: set[str] = set()
         self._fresh_from = 0
+        self._is_tidy = False
 
     # -- what is known of the past, kept with the list of files
 
@@ -94,7 +95,7 @@ class Shelf:
     def seal(self, rows: Rows, memory: Memory, last_file: int) -> list[Segment]:
         """Make segments of rows, one a day; durable, to be listed by the caller, who then calls ``sealed``."""
         segments: list[Segment] = []
-        for day in np.unique(rows.time // DAY_MS):
+        for day in days_of(rows.time):
             chosen = rows.where(rows.time // DAY_MS == day)
             columns = self._key_columns(chosen.subject, memory.subjects.keys)
             columns["time"] = chosen.time.astype("datetime64[ms]")
@@ -110,6 +111,7 @@ class Shelf:
     def sealed(self, rows: Rows, segments: Sequence[Segment]) -> None:
         """Note the hours whose rollups must follow."""
         self._fresh = joined([self._fresh, rows])
+        self._is_tidy = False
         self._fresh_files |= {segment.file for segment in segments}
         serial = min((segment.serial for segment in segments), default=0)
         self.dirty = {
@@ -134,6 +136,9 @@ class Shelf:
 
     def tidy(self, until: int, most_bytes: int) -> None:
         """Let go of what was sealed and is rolled up; hours before ``until`` are."""
+        if self._is_tidy and self._fresh_from == until - LONGEST_MS:
+            return
+        self._is_tidy = True
         has_clock_gone_back = until - LONGEST_MS < self._fresh_from
         self._fresh_from = until - LONGEST_MS
         self._fresh = self._fresh.where(self._fresh.time >= self._fresh_from)
@@ -297,6 +302,13 @@ class Shelf:
             remove += [s for s in self.tables.segments(shape.name) if s.end * 1000 < limit]
         if remove:
             self.tables.commit(remove=remove, settled=settled)
+
+
+def days_of(time: NDArray[np.int64]) -> NDArray[np.int64]:
+    """List the days that moments are of, in order: mostly one."""
+    if len(time) and (first := time.min() // DAY_MS) == time.max() // DAY_MS:
+        return np.array([first])
+    return np.unique(time // DAY_MS)
 
 
 def _hours(start: float, end: float) -> range:

@@ -17,7 +17,7 @@ from gpuherd.history.embedded.kinds import DEVICES, HOSTS, KINDS
 from gpuherd.history.embedded.memory import PACK_ROWS, Block, Memory
 from gpuherd.history.embedded.reading import read_series
 from gpuherd.history.embedded.rows import Rows, joined
-from gpuherd.history.embedded.shelf import DAY_MS, HOUR_MS, Shelf
+from gpuherd.history.embedded.shelf import DAY_MS, HOUR_MS, Shelf, days_of
 from gpuherd.history.journal import Reading
 from gpuherd.history.settings import HistorySettings
 from gpuherd.history.store import SeriesAnswer, SeriesQuery, SinkHealth
@@ -302,7 +302,7 @@ class EmbeddedStore:
 def _chosen(blocks: list[Block], until: int, ahead: int) -> tuple[list[NDArray[np.bool_]], bool]:
     """Choose the rows before or after a time, of the newest few days; and tell whether there are more days."""
     chosen = [(block.rows.time < until) | (block.rows.time > ahead) for block in blocks]
-    days = [np.unique(block.rows.time[rows] // DAY_MS) for block, rows in zip(blocks, chosen, strict=True)]
+    days = [days_of(block.rows.time[rows]) for block, rows in zip(blocks, chosen, strict=True)]
     all_days = np.unique(np.concatenate(days)) if days else np.empty(0, np.int64)
     if len(all_days) <= DAYS_AT_ONCE:
         return chosen, False
