@@ -87,10 +87,12 @@ class Installation:
     def agent(self, choices: dict[str, str], join_token: str | None = None) -> Outcome:
         """Install the agent. The token is kept for the first start only, readable by root only."""
         self._check()
-        is_configured = self._configure({"agent": choices}, None)
         is_enrolled = self._is_enrolled()
-        if not is_enrolled:
-            self._put_token(join_token)
+        if not is_enrolled and join_token is None:
+            self._check_token()
+        is_configured = self._configure({"agent": choices}, None)
+        if not is_enrolled and join_token is not None:
+            self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
         self._run("agent", self._enable("agent"), is_configured=is_configured)
         if self._is_live and self._is_enrolled():
             self.files.at(JOIN_TOKEN_PATH).unlink(missing_ok=True)
@@ -146,10 +148,9 @@ class Installation:
     def _is_enrolled(self) -> bool:
         return any(self.files.at(path).exists() for path in CREDENTIAL_PATHS)
 
-    def _put_token(self, join_token: str | None) -> None:
-        if join_token is not None:
-            self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
-        elif self.files.text(JOIN_TOKEN_PATH) is None and not self._listens():
+    def _check_token(self) -> None:
+        """See that a node which is not enrolled can be, or need not; ``Misconfigured`` says how to get a token."""
+        if self.files.text(JOIN_TOKEN_PATH) is None and not self._listens():
             raise Misconfigured(
                 "this node is not enrolled yet: make a join token on the hub with `gpuherd token create` and give the "
                 "file it is in with --join-token-file"
