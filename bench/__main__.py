@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bench.agent import measure_p1
+from bench.ansible import measure_ansible
 from bench.booking_records import measure_booking_records
 from bench.bookings import measure_bookings
 from bench.cli import measure_cli
@@ -25,6 +26,7 @@ from bench.page import measure_page
 from bench.privacy import measure_privacy
 from bench.pull import measure_pull
 from bench.ssh import measure_ssh
+from bench.tending import measure_tending
 from bench.usage import measure_usage
 from bench.viewers import measure_p4
 
@@ -33,6 +35,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "P2": measure_p2,
     "P4": measure_p4,
     "P6": measure_p6,
+    "ansible": measure_ansible,
     "bookings": measure_bookings,
     "cli": measure_cli,
     "export": measure_export,
@@ -43,6 +46,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "privacy": measure_privacy,
     "pull": measure_pull,
     "ssh": measure_ssh,
+    "tending": measure_tending,
     "usage": measure_usage,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -110,6 +110,7 @@ class Playbook:
         *,
         is_check: bool = False,
         forks: int = 5,
+        limit: str = "all",
     ) -> dict[str, int]:
         """Run it and give how much was changed on each host; what fails fails the test."""
         self._runs += 1
@@ -122,6 +123,8 @@ class Playbook:
             "-v",
             "--forks",
             str(forks),
+            "--limit",
+            limit,
             *(["--check"] if is_check else []),
         ]
         # Sockets have short names, and whoever holds a connection open goes soon after the run.

@@ -1,0 +1,215 @@
+"""Dockerfile, Compose file and Kubernetes manifests, as far as they can be tried where no engine runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from gpuherd.cli.group import group
+from gpuherd.wiring.config import read_config
+from support.ansible_nodes import packed_wheels
+
+ROOT = Path(__file__).parents[2]
+DOCKER = ROOT / "deploy/docker"
+KUBERNETES = ROOT / "deploy/kubernetes"
+MANIFESTS = ("namespace.yaml", "hub.yaml", "ingress.yaml", "agents.yaml")
+USER = 10001
+
+
+def instructions() -> list[tuple[str, str, str]]:
+    """Read the Dockerfile: the stage, the instruction and its argument, in order."""
+    text = (DOCKER / "Dockerfile").read_text()
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    stage, found = "", []
+    for line in "\n".join(lines).replace("\\\n", "").splitlines():
+        word, _, rest = line.strip().partition(" ")
+        if word == "FROM":
+            stage = rest.rpartition(" AS ")[2]
+        if word:
+            found.append((stage, word, " ".join(rest.split())))
+    return found
+
+
+def asked(stage: str, word: str) -> list[str]:
+    return [rest for where, what, rest in instructions() if (where, what) == (stage, word)]
+
+
+def exec_form(text: str) -> list[str]:
+    words: list[str] = json.loads(text)
+    return words
+
+
+def resources() -> list[dict[str, Any]]:
+    return [part for name in MANIFESTS for part in yaml.safe_load_all((KUBERNETES / name).read_text())]
+
+
+def resource(kind: str, name: str) -> dict[str, Any]:
+    (found,) = (one for one in resources() if (one["kind"], one["metadata"]["name"]) == (kind, name))
+    return found
+
+
+def is_a_command(arguments: list[str]) -> None:
+    """Fail unless gpuherd takes these arguments."""
+    told = CliRunner().invoke(group, [*arguments, "--help"], prog_name="gpuherd")
+    assert told.exit_code == 0, (arguments, told.output)
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert found is not None, f"{name} is missing: pip install -e '.[dev]'"
+    return found
+
+
+def run(*command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def test_the_dockerfile_is_sound() -> None:
+    run(tool("hadolint"), "--failure-threshold", "info", str(DOCKER / "Dockerfile"))
+    targets = {stage for stage, word, _ in instructions() if word == "FROM"}
+    assert {"hub", "agent"} <= targets
+    for target in ("hub", "agent"):
+        assert asked(target, "HEALTHCHECK")
+        is_a_command(exec_form(asked(target, "CMD")[0]))
+    assert asked("base", "ENTRYPOINT") == ['["gpuherd"]']
+    assert asked("base", "USER") == [f"{USER}:{USER}"]
+
+
+def test_everything_that_is_copied_exists_and_is_let_in() -> None:
+    ignored = (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
+    let_in = {line[1:] for line in ignored if line.startswith("!")}
+    sources = [
+        source
+        for text in asked("wheel", "COPY")
+        for source in text.split()[:-1]
+        if not source.startswith("--")
+    ]
+    assert set(sources) == let_in
+    tracked = (
+        run("git", "ls-files", *sources, cwd=ROOT).stdout.splitlines() if (ROOT / ".git").exists() else []
+    )
+    assert [source for source in sources if not (ROOT / source).exists()] == []
+    if tracked:
+        missing = [source for source in sources if not any(fnmatch(file, f"{source}*") for file in tracked)]
+        assert missing == []
+
+
+def test_the_steps_of_the_agents_image_work(tmp_path: Path) -> None:
+    """The very commands, with folders of the test for those of the image and wheels of what is installed here."""
+    source, opt, wheels = tmp_path / "src", tmp_path / "opt", tmp_path / "wheels"
+    for text in asked("wheel", "COPY"):
+        *names, target = text.split()
+        for name in names:
+            place = source / (name if target == "./" else target)
+            if (ROOT / name).is_dir():
+                shutil.copytree(
+                    ROOT / name, place, ignore=shutil.ignore_patterns("node_modules", "__pycache__", "page")
+                )
+            else:
+                place.parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, place)
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "GPUHERD_SKIP_WEB": "1",  # the page is built by other tests, and takes half a minute
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say: without
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(packed_wheels(tmp_path / "needed").with_suffix("")),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    for stage in ("wheel", "agent-environment"):
+        for command in asked(stage, "RUN"):
+            here = command.replace("/opt/gpuherd", str(opt / "gpuherd")).replace("/wheels", str(wheels))
+            run("sh", "-ec", here, cwd=source, env=environment)
+    told = run(
+        str(opt / "gpuherd/bin/gpuherd"),
+        "agent",
+        "--once",
+        "--collector",
+        "nvidia_smi",
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    assert json.loads(told.stdout)["facts"]["host"]["hostname"]
+
+
+def test_the_compose_file_is_valid() -> None:
+    file = DOCKER / "compose.yaml"
+    run(tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", str(file))
+    services = yaml.safe_load(file.read_text())["services"]
+    targets = {stage for stage, word, _ in instructions() if word == "FROM"}
+    for service in services.values():
+        assert (
+            DOCKER / service["build"]["context"] / service["build"]["dockerfile"]
+        ).resolve() == DOCKER / "Dockerfile"
+        assert service["build"]["target"] in targets
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+    is_a_command(services["agent"]["command"])
+    assert services["agent"]["pid"] == "host"
+    read_config((DOCKER / "gpuherd.toml").read_text(), "gpuherd.toml")
+
+
+def test_the_manifests_are_valid() -> None:
+    files = [str(KUBERNETES / name) for name in MANIFESTS]
+    run(tool("kubernetes-validate"), "--strict", *files)
+    listed = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["resources"]
+    assert tuple(listed) == MANIFESTS
+    assert {path.name for path in KUBERNETES.glob("*.yaml")} == {*MANIFESTS, "kustomization.yaml"}
+
+
+def test_the_manifests_fit_together() -> None:
+    config = resource("ConfigMap", "gpuherd-hub")["data"]["gpuherd.toml"]
+    settings = read_config(config, "gpuherd.toml").hub
+    service = resource("Service", "gpuherd-hub")
+    hub = resource("Deployment", "gpuherd-hub")["spec"]["template"]
+    agent = resource("DaemonSet", "gpuherd-agent")["spec"]["template"]
+    rule = resource("Ingress", "gpuherd")["spec"]["rules"][0]
+    assert service["spec"]["selector"].items() <= hub["metadata"]["labels"].items()
+    assert hub["spec"]["containers"][0]["ports"][0]["containerPort"] == int(
+        settings.listen.rpartition(":")[2]
+    )
+    assert rule["http"]["paths"][0]["backend"]["service"]["name"] == service["metadata"]["name"]
+    assert rule["host"] in settings.allowed_hosts
+    arguments = agent["spec"]["containers"][0]["args"]
+    address = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    assert f"http://{address}:{service['spec']['ports'][0]['port']}" in arguments
+    assert address in settings.allowed_hosts
+    for template in (hub, agent):
+        (container,) = template["spec"]["containers"]
+        is_a_command(container["args"])
+        mounted = {mount["name"] for mount in container["volumeMounts"]}
+        assert mounted == {volume["name"] for volume in template["spec"]["volumes"]}
+        assert template["spec"]["securityContext"]["runAsUser"] == USER
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert agent["spec"]["hostPID"]
+
+
+@pytest.mark.parametrize(
+    "file", [DOCKER / "compose.yaml", KUBERNETES / "agents.yaml"], ids=lambda file: file.name
+)
+def test_the_commands_in_the_comments_are_ours(file: Path) -> None:
+    comments = "\n".join(
+        line.lstrip("# ") for line in file.read_text().splitlines() if line.lstrip().startswith("#")
+    )
+    found = re.findall(
+        r"^.*?\b(gpuherd (?:hub|token) .+)$", comments.replace("\\\n", " "), flags=re.MULTILINE
+    )
+    assert found
+    for text in found:
+        is_a_command(shlex.split(text.partition(">")[0])[1:])
