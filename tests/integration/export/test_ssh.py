@@ -60,7 +60,8 @@ def _export(hosts: GpuHosts, *arguments: str | Path) -> subprocess.CompletedProc
 def test_one_command_does_what_the_older_two_did(hosts: GpuHosts, tmp_path: Path) -> None:
     """The table is the one that the older tool itself wrote of these hosts."""
     ini, page, table = hosts.write_ini(FIRST, SECOND), tmp_path / "index.html", tmp_path / "load_data.csv"
-    done = _export(hosts, "--ssh", ini, "--html", tmp_path, "--csv", table, "--reload", "60")
+    herd = tmp_path / "herd.json"
+    done = _export(hosts, "--ssh", ini, "--html", tmp_path, "--csv", table, "--json", herd, "--reload", "60")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert table.read_text() == (
         ",load,load_mem,gpu_idx,gpu_name,gpu_uuid,hostname,username\n"
@@ -74,7 +75,9 @@ def test_one_command_does_what_the_older_two_did(hosts: GpuHosts, tmp_path: Path
     assert "root, nobody" in text
     assert "<dd>busy: at work</dd>" in text  # since when, who looks for the first time does not know
     assert '<a href="./load_data.csv">' in text
-    assert {file.name for file in tmp_path.iterdir()} == {"index.html", "load_data.csv"}
+    assert {file.name for file in tmp_path.iterdir()} == {"index.html", "load_data.csv", "herd.json"}
+    assert '"sleep"' in herd.read_text()
+    assert "sleep 1000" not in herd.read_text(), "arguments stay on the host"
 
 
 def test_dead_strange_and_hanging_hosts_are_shown_as_such(hosts: GpuHosts, tmp_path: Path) -> None:

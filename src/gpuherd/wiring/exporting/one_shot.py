@@ -169,7 +169,7 @@ class _Inquiry:
         return tuple(notices)
 
     def _hurried(self, reach: ReachSettings) -> ReachSettings:
-        """Fit a way's settings to someone who waits."""
+        """Fit a way's settings to someone who waits, and who shows no command lines to anyone."""
         if not isinstance(reach, SshSettings):
             return reach
         return structs.replace(
@@ -181,6 +181,7 @@ class _Inquiry:
             command_deadline_seconds=max(
                 1.0, min(reach.command_deadline_seconds, COMMAND_SHARE * self._deadline_seconds)
             ),
+            command_lines="none" if reach.command_lines == "none" else "program",
         )
 
     def _add(self, target: Target, reach: ReachSettings, position: int) -> str:
