@@ -151,18 +151,18 @@ class Asked:
 
     def sort(self, look: Look, *, avoid: Collection[str] = frozenset()) -> Sorted:
         """Sort the devices of the kind where they are wanted; ``Refused`` if it cannot be told where that is."""
+        return self._search(look).sort(look.herd, look.booked, look.now, avoid=avoid)
+
+    def _search(self, look: Look) -> Search:
         from msgspec import structs
 
         from gpuherd.client.look import node_called
 
-        search = self.search
-        if self.hub is None:
-            search = structs.replace(search, node_ids=frozenset(node.id for node in look.herd.nodes))
-        elif not self.is_anywhere:
-            name = self.node_name or socket.gethostname()
-            node = node_called(look.herd, name, is_this_host=self.node_name is None)
-            search = structs.replace(search, node_ids=frozenset([node.id]))
-        return search.sort(look.herd, look.booked, look.now, avoid=avoid)
+        if self.hub is None or self.is_anywhere:
+            return self.search
+        name = self.node_name or socket.gethostname()
+        node = node_called(look.herd, name, is_this_host=self.node_name is None)
+        return structs.replace(self.search, node_ids=frozenset([node.id]))
 
     def choose(self, found: Sorted) -> tuple[Candidate, ...] | None:
         """Choose as many as are wanted; none if that cannot be."""
@@ -179,6 +179,7 @@ class Asked:
 
     def nothing(self, look: Look, found: Sorted) -> Refused:
         """Say why nothing can be had."""
+        from gpuherd.client.choosing import most_together
         from gpuherd.client.look import warnings_of
 
         wish = self.search.wish
@@ -186,19 +187,19 @@ class Asked:
             return Refused(
                 "nothing_such", f"there is no such GPU {self.where}: {wish} wanted{self._slices(look)}"
             )
-        can = "none" if not found.able else f"{len(found.able)}"
+        most = most_together(found.able, wish)
         told = f"; {found.told()}" if found.others else ""
-        lines = [f"{wish} wanted {self.where}, and {can} can be had{told}"]
+        lines = [f"{wish} wanted {self.where}, and {most or 'none'} can be had{told}"]
         lines += [f"  the hub says: {warning}" for warning in warnings_of(look.herd)]
         return Refused("nothing_free", "\n".join(lines))
 
     def _slices(self, look: Look) -> str:
+        """Say if there would be slices."""
         from msgspec import structs
 
-        from gpuherd.client.wanted import fits
-
-        mig = structs.replace(self.search.wish, type_words=self.search.wish.type_words | {"mig"})
-        if any(fits(gpu, mig) for _, gpu in look.herd.units()):
+        search = self._search(look)
+        mig = structs.replace(search.wish, type_words=search.wish.type_words | {"mig"})
+        if structs.replace(search, wish=mig).sort(look.herd, look.booked, look.now).known:
             return "; slices are taken only if they are named, such as by --type mig"
         return ""
 

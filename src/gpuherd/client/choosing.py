@@ -18,7 +18,16 @@ from gpuherd.client.booked_times import BookedTimes
 from gpuherd.client.herd_views import Gpu, Herd, Node
 from gpuherd.client.wanted import GIB, Wish, fits
 
-__all__ = ["MAX_AGE_SECONDS", "Candidate", "Search", "Sorted", "by_node", "choose", "environment_name"]
+__all__ = [
+    "MAX_AGE_SECONDS",
+    "Candidate",
+    "Search",
+    "Sorted",
+    "by_node",
+    "choose",
+    "environment_name",
+    "most_together",
+]
 
 MAX_AGE_SECONDS = 60.0
 """What was heard of a node longer ago does not count as known."""
@@ -48,6 +57,11 @@ class Sorted(NamedTuple):
 
     able: tuple[Candidate, ...]
     others: dict[str, tuple[Candidate, ...]]
+
+    @property
+    def known(self) -> tuple[Candidate, ...]:
+        """All devices of the kind, in whatever state."""
+        return (*self.able, *(one for of_reason in self.others.values() for one in of_reason))
 
     def told(self) -> str:
         """Say why the others cannot be had, such as "3 busy, 1 booked within the time"."""
@@ -191,6 +205,11 @@ def _breaks_up(candidate: Candidate) -> bool:
 
 def _lot(person: str, thing: str) -> bytes:
     return hashlib.blake2b(f"{person}\0{thing}".encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def most_together(candidates: Collection[Candidate], wish: Wish) -> int:
+    """Tell how many of these could be had together: if they must be on one node, as many as one node has."""
+    return max(map(len, by_node(candidates).values()), default=0) if wish.same_node else len(candidates)
 
 
 def by_node(chosen: Collection[Candidate]) -> dict[str, list[Candidate]]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from gpuherd.agent.backoff import Backoff
 from gpuherd.client.booked_times import free_from
-from gpuherd.client.choosing import Candidate, Search, Sorted
+from gpuherd.client.choosing import Candidate, Search, Sorted, most_together
 from gpuherd.client.errors import HubOutdated, HubRefused
 from gpuherd.client.look import Look
 from gpuherd.model.errors import Failed
@@ -45,7 +45,7 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     able_count: int
     known_count: int
-    """All devices of the kind, in whatever state."""
+    """All devices of the kind, in whatever state. If all must be on one node, both count those of the best."""
     likely: tuple[Holder, ...] = ()
     """Those that others have and that may be had next, the likeliest first."""
     free_at: float | None = None
@@ -58,8 +58,8 @@ def situation_of(look: Look, found: Sorted, search: Search) -> Situation:
     times = [(one, _free_at(look, one, search)) for one in others]
     taken = sorted((pair for pair in times if pair[0].gpu.state in _ALIVE_STATES), key=_likeliness)
     return Situation(
-        able_count=len(found.able),
-        known_count=len(found.able) + len(others),
+        able_count=most_together(found.able, search.wish),
+        known_count=most_together(found.known, search.wish),
         likely=tuple(_holder(look, one, moment) for one, moment in taken[:LIKELY_COUNT]),
         free_at=_enough_at([*((one, look.now) for one in found.able), *times], search),
     )
