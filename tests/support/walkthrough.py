@@ -38,18 +38,22 @@ class Step:
     """The word before the prompt: ``hub`` of ``hub$``."""
     printed: str = ""
     """What the page says that a console's command prints."""
+    following: str = ""
+    """The prose up to the next block."""
 
 
 def steps_of(page: Path) -> list[Step]:
     """Read a page."""
     text = page.read_text(encoding="utf-8")
     found: list[Step] = []
-    for block in _BLOCK.finditer(text):
+    blocks = [*_BLOCK.finditer(text)]
+    for number, block in enumerate(blocks):
         kind, label, content = block.groups()
+        following = text[block.end() : blocks[number + 1].start() if number + 1 < len(blocks) else None]
         line = text.count("\n", 0, block.start()) + 2
         title = _TITLE.search(label)
         if kind == "sh":
-            found.append(Step(content, line, title[1] if title else ""))
+            found.append(Step(content, line, title[1] if title else "", following=following))
         else:
             found += _typed(content, line, title[1] if title else "")
     return found
