@@ -249,6 +249,147 @@ def booted(
     files: Mapping[str, str] | None = None,
     layers: Sequence[Path] = (),
 ) -> Iterator[Machine]:
+    """Boot a machine and end it afterwards; what it writes stays in memory, its console's log is in ``folder``.
+
+    ``files`` are there before it boots, by absolute path; ``layers`` are folders that lie over the tree.
+    """
+    need_machines()
+    try:
+        tree = machine_tree()
+    except TreeError as error:
+        pytest.skip(f"no Debian tree: {error}")
+    layer = folder / f"{name}-layer"
+    address = lan.next_address()
+    network = f"[Match]\nName=host0\n[Network]\nAddress={address}/24\nLinkLocalAddressing=no\n"
+    given = {
+        "/etc/hostname": f"{name}\n",
+        "/etc/hosts": f"127.0.0.1 localhost\n{address} {name}\n",
+        "/etc/systemd/network/10-host0.network": network,
+        **(files or {}),
+    }
+    for path, text in given.items():
+        file = layer / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    memory, merged = folder / f"{name}-memory", folder / f"{name}-root"
+    memory.mkdir()
+    merged.mkdir()
+    console = folder / f"{name}-console.log"
+    lower = ":".join(map(str, (*layers, tree)))
+    groups = _control_groups(f"{lan.bridge}-{name}")
+    # What is thrown away afterwards need not go to a disk.
+    script = f"""\
+set -e
+for group in {" ".join(map(str, groups))}; do mkdir -p "$group"; echo $$ >"$group/cgroup.procs"; done
+mount -t tmpfs -o mode=755 machine "{memory}"
+cp -a "{layer}" "{memory}/upper"
+mkdir "{memory}/work"
+mount -t overlay -o "lowerdir={lower},upperdir={memory}/upper,workdir={memory}/work" machine "{merged}"
+set +e
+{_BOOT_AGAIN}
+"""
+    command = [*self._enter(), "install", "-D", "-m", mode, "/dev/stdin", target]
+        subprocess.run(command, env=_ENVIRONMENT, stdin=content, check=True, timeout=COMMAND_SECONDS)
+
+    def read(self, path: str) -> str:
+        """Give a file's text."""
+        return self.run("cat", path).stdout
+
+    def until(self, is_so: Callable[[], object], what: str, seconds: float = BOOT_SECONDS) -> None:
+        """Wait until something is so."""
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            assert time.monotonic() < deadline, f"{self.name}: not within {seconds:g} s: {what}"
+            time.sleep(0.1)
+
+    def journal(self, unit: str) -> str:
+        """Give what a unit has logged, for the message of a failed assertion."""
+        return self.run("journalctl", "--no-pager", "-o", "cat", "-u", unit, check=False).stdout
+
+    def reboot(self) -> None:
+        """Boot again, with the files as they are."""
+        before = self._leader()
+        self.run("systemctl", "reboot", check=False)
+        self.until(lambda: not Path(f"/proc/{before}").exists(), "shut down")
+        self.wait_for_boot()
+
+    def wait_for_boot(self) -> None:
+        """Return when everything that starts at boot has started; fails if a unit failed."""
+        state = ""
+
+        def is_up() -> bool:
+            nonlocal state
+            if self._shell.poll() is not None:
+                raise AssertionError(
+                    f"{self.name} did not boot:\n{self._console.read_text(errors='replace')[-3000:]}"
+                )
+            try:
+                state = self.run("systemctl", "is-system-running", "--wait", check=False).stdout.strip()
+            except LookupError:
+                return False
+            return state in ("running", "degraded")
+
+        self.until(is_up, "booted")
+        if state == "degraded":
+            raise AssertionError(
+                f"{self.name}: {self.tell('systemctl', '--failed', '--no-legend', '--plain')}"
+            )
+
+    def stop(self) -> None:
+        """End it at once: nothing of it is needed any more."""
+        with contextlib.suppress(LookupError, ProcessLookupError):
+            os.kill(self._leader(), signal.SIGKILL)
+        try:
+            self._shell.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._shell.kill()
+            self._shell.wait(timeout=10)
+
+    def _enter(self) -> list[str]:
+        leader = str(self._leader())
+        return [
+            "nsenter",
+            "--target",
+            leader,
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--net",
+            "--pid",
+            "--root",
+            "--wd",
+        ]
+
+    def _leader(self) -> int:
+        """Find the machine's first process; ``LookupError`` while there is none, as between two boots."""
+        for nspawn in _children(self._shell.pid):
+            for child in _children(nspawn):
+                with contextlib.suppress(OSError):
+                    status = Path(f"/proc/{child}/status").read_text()
+                    numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[
+                        1:
+                    ]
+                    if len(numbers) > 1 and numbers[-1] == "1":
+                        return child
+        raise LookupError(f"{self.name} has no first process")
+
+
+def _children(process: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+@contextmanager
+def booted(
+    folder: Path,
+    lan: Lan,
+    *,
+    name: str = "machine",
+    files: Mapping[str, str] | None = None,
+    layers: Sequence[Path] = (),
+) -> Iterator[Machine]:
     """Boot a machine and end it afterwards; what it writes goes to ``folder``.
 
     ``files`` are there before it boots, by absolute path; ``layers`` are folders that lie over the tree.
