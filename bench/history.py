@@ -88,12 +88,7 @@ class Ours:
     def append(self, samples: Samples) -> None:
         """Take one moment in, and do what is due after it."""
         self.now = float(samples.time.max()) + 0.5
-        if self._keys is not samples.keys:  # numbered as the hub's intake does
-            self._keys = samples.keys
-            pairs = zip(samples.keys, samples.memory_total.tolist(), strict=True)
-            self._numbers = np.array([self._numbering.number(*pair) for pair in pairs])
-        devices = replace(samples, numbering=self._numbering, numbers=self._numbers)
-        batch = Batch(written_at=self.now, devices=devices)
+        batch = self._batch(samples)
         began = time.process_time()
         self._historian.append(batch)
         appended = time.process_time()
@@ -101,6 +96,25 @@ class Ours:
         self.append_cpu_seconds += appended - began
         self.tend_cpu_seconds += time.process_time() - appended
         self.values += int(np.isfinite(samples.values).sum())
+
+    def write(self, samples: Samples) -> None:
+        """Take samples in, whatever the time is, and do nothing else."""
+        self._historian.append(self._batch(samples))
+
+    def tend_all(self) -> None:
+        """Do all that is due now, in as many rounds as that takes."""
+        generation = -1
+        while generation != self._tables.catalogue.generation:
+            generation = self._tables.catalogue.generation
+            self._historian.tend()
+
+    def _batch(self, samples: Samples) -> Batch:
+        if self._keys is not samples.keys:  # numbered as the hub's intake does
+            self._keys = samples.keys
+            pairs = zip(samples.keys, samples.memory_total.tolist(), strict=True)
+            self._numbers = np.array([self._numbering.number(*pair) for pair in pairs])
+        devices = replace(samples, numbering=self._numbering, numbers=self._numbers)
+        return Batch(written_at=self.now, devices=devices)
 
     def begin_day(self) -> None:
         """Count from here."""
