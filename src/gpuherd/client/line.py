@@ -98,6 +98,11 @@ class HubLine:
         self._deadline_seconds = deadline_seconds
         self._tls = _tls(ca_file) if url.is_secure else None
 
+    @property
+    def has_token(self) -> bool:
+        """Whether it is asked as someone."""
+        return self._token is not None
+
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> bytes:
         """Send a request below ``/api/v1/`` and give the answer's body.
 
