@@ -61,7 +61,7 @@ def whole(sums: Sums) -> tuple[float, float]:
 def added(parts: Sequence[Sequence[float]]) -> UseSums:
     total = UseSums()
     for part in parts:
-        total += UseSums.of(np.array(part))
+        total += UseSums.of(part)
     return total
 
 
