@@ -30,6 +30,10 @@ from gpuherd.wiring.doctor.steps import Journal, StepFailed
 __all__ = ["AgentExamination", "agent_state_dir"]
 
 
+INSTALLED = Path("/var/lib/gpuherd-agent")
+"""Where the service of `gpuherd install` keeps it, which the configuration need not say."""
+
+
 def agent_state_dir(settings: AgentSettings, given: Path | None) -> Path:
     """Find the agent's folder: as set, as given with --state-dir (the agent's or the hub's), or where it usually is."""
     if settings.state_dir is not None:
@@ -37,7 +41,9 @@ def agent_state_dir(settings: AgentSettings, given: Path | None) -> Path:
     if given is not None:
         return given if is_there(given / "credential") else given / "agent"
     systemd = os.environ.get("STATE_DIRECTORY")
-    return Path(systemd.partition(":")[0]) if systemd else default_state_dir() / "agent"
+    if systemd:
+        return Path(systemd.partition(":")[0])
+    return INSTALLED if is_there(INSTALLED / "credential") else default_state_dir() / "agent"
 
 
 class AgentExamination:
