@@ -76,3 +76,10 @@ class Interrupts:
     def finish(self) -> None:
         """From now on, signals are only counted: what is left to do is to tidy up."""
         self._is_raised = True
+
+    def ignore(self) -> None:
+        """From now on and until the process has ended, signals change nothing: what was done is done, and told."""
+        self._is_raised = True
+        for number in self._before:
+            signal.signal(number, signal.SIG_IGN)
+        self._before.clear()

@@ -112,6 +112,19 @@ def test_what_is_held_together_is_done_before_a_signal_is_told() -> None:
     assert (done, told.value.exit_code) == (["inner", "outer"], 130)
 
 
+def test_what_was_told_stays_so_until_the_process_has_ended() -> None:
+    before = {number: signal.getsignal(number) for number in Interrupts.NUMBERS}
+    try:
+        with Interrupts() as interrupts:
+            interrupts.ignore()
+        for number in before:
+            kill(number)
+        assert interrupts.count == 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def test_signals_that_are_ignored_stay_so() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
