@@ -14,8 +14,8 @@ from gpuherd.history.embedded.rows import Rows, Subjects, joined, packed
 
 __all__ = ["Block", "Memory"]
 
-PACK_ROWS = 16_384
-"""Samples stay as they came until there are so many, or somebody asks."""
+PACK_ROWS, PACK_BATCHES = 16_384, 256
+"""Samples stay as they came until there are so many, or somebody asks, who does not wait for long then."""
 MOST_ROWS = 262_144
 """With more than this nobody has tended them for long: whoever brings more sorts them."""
 ALIKE = 4
@@ -64,8 +64,8 @@ class Memory:
             self.sort()
 
     def sort(self, least_rows: int = 0) -> None:
-        """Sort what came, if there is so much of it."""
-        if self._open_rows >= least_rows or self._full:
+        """Sort what came, if there is so much of it, or in very many pieces."""
+        if self._open_rows >= least_rows or len(self._open) >= PACK_BATCHES or self._full:
             with self._sorting:
                 self._pack()
 

@@ -26,8 +26,8 @@ __all__ = ["DAY_SECONDS", "QUARTER_SECONDS", "HerdSink"]
 
 NAME = "herd"
 QUARTER_SECONDS, HOUR_SECONDS, DAY_SECONDS = 900, 3600, 86_400
-COUNT_ROWS = 8192
-"""Samples are summed up when there are so many, or somebody asks."""
+COUNT_ROWS, COUNT_BATCHES = 8192, 64
+"""Samples are summed up when there are so many, or somebody asks, who does not wait for long then."""
 FOLD_AT_ONCE = 16
 """Pieces become one when a day has so many; and when it is over."""
 
@@ -67,7 +67,7 @@ class HerdSink:
         with self._lock:
             self._heard.append((file, batch.devices))
             self._heard_rows += len(batch.devices)
-            is_enough = self._heard_rows >= COUNT_ROWS
+            is_enough = self._heard_rows >= COUNT_ROWS or len(self._heard) >= COUNT_BATCHES
         if is_enough:
             self._count()
 
