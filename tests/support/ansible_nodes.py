@@ -26,6 +26,7 @@ __all__ = ["Playbook", "build_wheel", "need_ansible", "packed_wheels", "reachabl
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/ansible"
+RUN_SECONDS = 900.0
 _PLAYBOOK = "/usr/bin/ansible-playbook"
 _RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
 
@@ -144,7 +145,7 @@ class Playbook:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=300,
+                timeout=RUN_SECONDS,
                 check=False,
             )
         self.output = done.stdout + done.stderr
