@@ -154,7 +154,8 @@ class Screen(NamedTuple):
         if ratio is None:
             return Cell()
         text = self.bar(ratio, cells)
-        return Cell(text, marks=["dim" if letter in _TRACK else state for letter in text])
+        marks = ["dim" if letter in _TRACK else state for letter in text] if self.colours else ()
+        return Cell(text, marks=marks)
 
     def lay_out(
         self,
@@ -192,11 +193,14 @@ class Screen(NamedTuple):
     ) -> str:
         parts = []
         for column in shown:
-            cell = row[column]
-            text = fitted(cell.text, widths[column], is_right=cell.is_right)
-            bare = text.strip(" ")
-            before, _, after = text.partition(bare) if bare else (text, "", "")
-            parts.append(f"{before}{self._painted(bare, cell)}{after}")
+            cell, width = row[column], widths[column]
+            text = cell.text
+            if not (text.isascii() and text.isprintable() and len(text) <= width):
+                text = fitted(text, width).rstrip(" ")
+            space = " " * (width - text_width(text))
+            if self.colours and (cell.state is not None or cell.marks):
+                text = self._painted(text, cell)
+            parts.append(space + text if cell.is_right else text + space)
         return self.cut((" " * indent + (" " * gap).join(parts)).rstrip(" "))
 
     def cut(self, line: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import ipaddress
 import json
 import re
@@ -16,11 +15,13 @@ from msgspec import Struct
 
 from gpuherd import __version__
 from gpuherd.client.errors import HubRefused, HubSilent
+from gpuherd.client.http_exchange import Answer, NotHttp, exchange
 from gpuherd.client.views import ErrorBody, HubError
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
+    import http.client
     from ssl import SSLContext
 
 __all__ = ["HubLine", "HubUrl", "OpenAnswer", "plain_json"]
@@ -112,14 +113,16 @@ class HubLine:
         given = {key: value for key, value in query.items() if value is not None}
         target += f"?{urlencode(given, doseq=True)}" if given else ""
         content = None if body is None else msgspec.json.encode(body)
-        status, headers, answer = self._exchange(method, target, content)
-        if not 200 <= status < 300:
-            raise self._refusal(status, headers, answer)
-        self._keep_cookies(headers)
-        return answer
+        answer = self._exchange(method, target, content)
+        if not 200 <= answer.status < 300:
+            raise self._refusal(answer.status, next(iter(answer.all("location")), None), answer.body)
+        self._keep_cookies(answer)
+        return answer.body
 
     def follow(self, path: str, *, silence_seconds: float) -> OpenAnswer:
         """Ask for an answer that does not end by itself, such as the live stream; fails as ``ask`` does."""
+        import http.client  # noqa: PLC0415 - one question is asked without
+
         target = f"{self.url.base_path}/api/v1/{quote(path, safe='/')}"
         connection = self._connect()
         headers = {**self._headers(None), "Accept": "text/event-stream", "Accept-Encoding": "gzip"}
@@ -131,7 +134,7 @@ class HubLine:
             if response.status != 200:
                 answer = response.read(MAX_ANSWER_BYTES)
                 connection.close()
-                raise self._refusal(response.status, response.headers, answer)
+                raise self._refusal(response.status, response.headers.get("Location"), answer)
         except TimeoutError:
             connection.close()
             raise HubSilent(f"{self.url} did not answer in time") from None
@@ -144,25 +147,29 @@ class HubLine:
         """Be nobody again, as far as cookies go."""
         self._cookies.clear()
 
-    def _exchange(
-        self, method: str, target: str, content: bytes | None
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        connection = self._connect()
+    def _exchange(self, method: str, target: str, content: bytes | None) -> Answer:
         try:
-            connection.request(method, target, content, self._headers(content))
-            response = connection.getresponse()
-            answer = response.read(MAX_ANSWER_BYTES + 1)
+            answer = exchange(
+                (self.url.host, self.url.port),
+                method,
+                target,
+                self._headers(content),
+                content,
+                tls=self._tls,
+                silence_seconds=self._deadline_seconds,
+                max_bytes=MAX_ANSWER_BYTES,
+            )
         except TimeoutError:
             raise HubSilent(f"{self.url} did not answer within {self._deadline_seconds:g} s") from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, EOFError, NotHttp) as error:
             raise HubSilent(f"{self.url} cannot be reached: {_reason(error)}") from None
-        finally:
-            connection.close()
-        if len(answer) > MAX_ANSWER_BYTES:
+        if len(answer.body) > MAX_ANSWER_BYTES:
             raise HubSilent(f"{self.url} answers with more than {MAX_ANSWER_BYTES >> 20} MiB")
-        return response.status, response.headers, answer
+        return answer
 
     def _connect(self) -> http.client.HTTPConnection:
+        import http.client  # noqa: PLC0415 - one question is asked without
+
         if self._tls is None:
             return http.client.HTTPConnection(self.url.host, self.url.port, timeout=self._deadline_seconds)
         return http.client.HTTPSConnection(
@@ -179,16 +186,14 @@ class HubLine:
             headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
         return headers
 
-    def _keep_cookies(self, headers: http.client.HTTPMessage) -> None:
-        for cookie in headers.get_all("Set-Cookie") or []:
+    def _keep_cookies(self, answer: Answer) -> None:
+        for cookie in answer.all("set-cookie"):
             name, _, value = cookie.partition(";")[0].partition("=")
             self._cookies[name.strip()] = value.strip()
 
-    def _refusal(
-        self, status: int, headers: http.client.HTTPMessage, answer: bytes
-    ) -> HubRefused | HubSilent:
+    def _refusal(self, status: int, location: str | None, answer: bytes) -> HubRefused | HubSilent:
         if 300 <= status < 400:
-            place = clean(headers.get("Location") or "nowhere", 200)
+            place = clean(location or "nowhere", 200)
             return HubSilent(f"{self.url} leads on to {place}; name that address as the hub's")
         try:
             return HubRefused(status, msgspec.json.decode(answer, type=ErrorBody).error)
@@ -218,6 +223,8 @@ class OpenAnswer:
 
     def read(self) -> bytes:
         """Give what came, empty at the end. ``HubSilent`` if nothing comes for too long, or the line breaks."""
+        import http.client  # noqa: PLC0415 - is loaded by now
+
         try:
             return self._response.read1(65_536)
         except TimeoutError:
@@ -242,21 +249,19 @@ class OpenAnswer:
 
 
 def _reason(error: Exception) -> str:
-    import ssl  # noqa: PLC0415 - plain connections do without
-
     match error:
-        case ssl.SSLCertVerificationError():
-            return f"its certificate is not trusted ({error.verify_message})"
+        case EOFError() | ConnectionResetError():  # http.client's way to say the first is of the second kind
+            return "it hung up without a word; is it an https address?"
         case socket.gaierror():
             return "its name is not known"
-        case http.client.RemoteDisconnected() | ConnectionResetError():
-            return "it hung up without a word; is it an https address?"
         case ConnectionRefusedError():
             return "nothing listens there"
+        case OSError() if (told := getattr(error, "verify_message", None)) is not None:
+            return f"its certificate is not trusted ({told})"
         case OSError():
             return error.strerror or type(error).__name__
         case _:
-            return f"it does not speak HTTP ({type(error).__name__})"
+            return f"it does not speak HTTP ({str(error) or type(error).__name__})"
 
 
 def _tls(ca_file: str | None) -> SSLContext:
