@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from functools import cache
 from pathlib import Path
@@ -56,8 +58,15 @@ def _build(home: Path) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
     script = str(_PROJECT / "scripts" / "build-deb")
+    # Thousands of small files, soon deleted: in memory where there is some.
+    scratch = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
     built = subprocess.run(
-        [script, sys.executable, str(fresh)], cwd=_PROJECT, capture_output=True, text=True, check=False
+        [script, sys.executable, str(fresh)],
+        cwd=_PROJECT,
+        env={**os.environ, "TMPDIR": scratch},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert built.returncode == 0, built.stderr
     package = next(fresh.glob("*.deb"))
