@@ -24,7 +24,7 @@ from gpuherd.client.hub import HubClient
 from gpuherd.client.line import OpenAnswer
 from gpuherd.client.live_messages import HerdChange, OwnProcesses
 from gpuherd.client.live_picture import Pictures
-from gpuherd.client.views import Session
+from gpuherd.client.views import HubError, Session
 from gpuherd.model.errors import Failed, GpuherdError
 
 __all__ = ["Condition", "Feed", "HerdFeed", "News", "PictureFeed", "Shut"]
@@ -229,6 +229,10 @@ class HerdFeed(Feed):
             if error.status in (401, 403):
                 raise
             session = Session()  # an older hub; what is whose is then told by names alone
+        else:
+            if session.account is None and self._hub.line.has_token:
+                told = HubError(code="unknown_token", message=f"{self.place} does not know your token any more")
+                raise HubRefused(401, told)
         self._has_said_who = True
         self._put(session)
 

@@ -137,8 +137,8 @@ class LiveHerd:
         self.states, self.reasons, self.node_states, self.node_reasons = [], [], [], []
         self.bookings = {}
         self._apply_inventory(change)
-        self._apply_rest(change)
         self._sort()
+        self._apply_rest(change)
         now = {gpu.row: (gpu.node.id, gpu.facts.uuid) for gpu in self.gpus()}
         if self._history:
             for row, who in before.items():
@@ -258,7 +258,7 @@ class LiveHerd:
 
     def _note_history(self, time: float) -> None:
         missed = (time - self._history_at) / HISTORY_STEP_SECONDS - 1.5
-        if self._history and missed > 0:
+        if self._history and 0 < missed < float("inf"):
             for _ in range(min(HISTORY_POINTS, int(missed) + 1)):
                 self._history.append((array("f"), array("f")))  # a gap stays a gap
                 self._noted += 1

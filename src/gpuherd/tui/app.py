@@ -51,6 +51,7 @@ MOST_BUILDING = 10
 WIDE_CELLS = 112
 DETAIL_CELLS = 46
 LOW_ROWS = 20
+LEADING_ACTIONS = frozenset({"search", "sort", "filter", "group", "help"})
 KEYS = (
     ("/", "search", "search"),
     ("s", "sort", "sort"),
@@ -91,18 +92,18 @@ class TopApp(App[GpuherdError]):
         Binding("4", "view(3)", show=False),
         Binding("tab", "view_next(1)", show=False, priority=True),
         Binding("shift+tab", "view_next(-1)", show=False, priority=True),
-        Binding("slash", "search", show=False),
-        Binding("s", "sort", show=False),
+        Binding("slash", "search", show=False, priority=True),
+        Binding("s", "sort", show=False, priority=True),
         Binding("S", "reverse", show=False),
-        Binding("f", "filter", show=False),
-        Binding("g", "group", show=False),
+        Binding("f", "filter", show=False, priority=True),
+        Binding("g", "group", show=False, priority=True),
         Binding("n", "node", show=False),
         Binding("p", "pause", show=False),
         Binding("r", "reconnect", show=False),
         Binding("t", "look", show=False),
         Binding("minus", "fold_all", show=False),
         Binding("plus,equals_sign", "unfold_all", show=False),
-        Binding("question_mark,f1", "help", show=False),
+        Binding("question_mark,f1", "help", show=False, priority=True),
         Binding("escape", "step_back", show=False),
     ]
 
@@ -141,12 +142,13 @@ class TopApp(App[GpuherdError]):
         self._is_paused = False
         self._is_detailed = False
         self._is_laid_out = False
+        self._top_lines = 0
         self._pen = Pen(self._palette, is_plain=self.no_color)
         pen = self._current_pen
         self._top = Strips(self._paint_top, pen, name="top")
         self._tabs = Strips(self._paint_tabs, pen, name="tabs", is_raised=True)
         self._heading = Strips(self._paint_heading, pen, name="heading")
-        self._board = Board(self._listings[0], self._scene(), pen)
+        self._board = Board(self._listings[0], self._scene(), pen, self._say_nothing)
         self._detail = Pane(pen, name="detail")
         self._search = Input(placeholder="search: node, type, user, state", id="search", compact=True)
         self._search.cursor_blink = False
@@ -184,6 +186,11 @@ class TopApp(App[GpuherdError]):
         """Stop listening."""
         self._feed.stop()
 
+    def _say_nothing(self) -> str:
+        if self.herd.tick is None:
+            return f"asking {self._feed.place} …"
+        return "" if self.herd.nodes else "there is no node yet"
+
     def _current_pen(self) -> Pen:
         return self._pen
 
@@ -194,8 +201,8 @@ class TopApp(App[GpuherdError]):
 
     def _fit(self) -> None:
         """Show what there is room for: low screens get less on top, narrow ones details instead of the list."""
-        width, height = self.size
-        self._top.styles.height = 1 if height < LOW_ROWS else 3 if height > 24 else 2
+        width = self.size.width
+        self._fit_top()
         is_wide = width >= WIDE_CELLS
         self._detail.display = self._is_detailed
         self._board.display = is_wide or not self._is_detailed
@@ -205,6 +212,15 @@ class TopApp(App[GpuherdError]):
             ("vkey", self._palette.track) if is_wide else ("none", self._palette.track)
         )
         self.call_after_refresh(self._draw, is_all=True)
+
+    def _fit_top(self) -> None:
+        """Give the lines on top their room: trouble is always told, the answers where there is enough."""
+        height = self.size.height
+        answers = 0 if height < LOW_ROWS else 2 if height > 24 else 1
+        lines = 1 + answers if not self._trouble else max(2, 1 + answers)
+        if self._top_lines != lines:
+            self._top_lines = lines
+            self._top.styles.height = lines
 
     # -- news --------------------------------------------------------------------------------------------------
 
@@ -255,6 +271,7 @@ class TopApp(App[GpuherdError]):
     def _look_at_clock(self) -> None:
         """Notice what grows old while nothing comes."""
         is_old = self._is_old
+        self._fit_top()
         if is_old != self._pen.is_old:
             self._repaint()
         else:
@@ -303,6 +320,7 @@ class TopApp(App[GpuherdError]):
         else:
             board.renew(scene)
         self._answers.count(self.herd)
+        self._fit_top()
         for strips in (self._top, self._tabs, self._heading, self._keys):
             strips.repaint() if is_all else strips.renew()
         if is_all:
@@ -406,6 +424,15 @@ class TopApp(App[GpuherdError]):
     def _want(self, **changes: object) -> None:
         self._wish = msgspec.structs.replace(self._wish, **changes)
         self._draw()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave keys that lead elsewhere alone where text is typed or something is chosen.
+
+        They are taken before all others, so that what is typed ahead, or comes in one piece over a slow line, goes
+        where they lead.
+        """
+        is_elsewhere = len(self.screen_stack) > 1 or self.screen.focused is self._search
+        return not (is_elsewhere and action in LEADING_ACTIONS)
 
     def action_interrupt(self) -> None:
         """End as an interrupt does."""
@@ -525,11 +552,11 @@ class TopApp(App[GpuherdError]):
     def action_search(self) -> None:
         """Search as one types."""
         self._search.display = True
-        self._search.focus()
+        self.screen.set_focus(self._search, scroll_visible=False)
 
     def _end_search(self) -> None:
         self._search.display = False
-        self._board.focus()
+        self.screen.set_focus(self._board, scroll_visible=False)
 
     @on(Input.Changed, "#search")
     def _search_for(self, event: Input.Changed) -> None:

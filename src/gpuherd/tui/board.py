@@ -53,8 +53,12 @@ class Board(ScrollView, can_focus=True):
             self.key = key
             self.is_folded = is_folded
 
-    def __init__(self, listing: Listing, scene: Scene, pen: Callable[[], Pen]) -> None:
+    def __init__(
+        self, listing: Listing, scene: Scene, pen: Callable[[], Pen], nothing: Callable[[], str]
+    ) -> None:
+        """``nothing``: what is said where there is not a single line, and nothing is left out either."""
         super().__init__()
+        self._nothing = nothing
         self.listing = listing
         self.scene = scene
         self._pen = pen
@@ -136,7 +140,7 @@ class Board(ScrollView, can_focus=True):
     def _draw(self, place: int) -> Strip:
         pen, width = self._pen(), self.width
         if place >= len(self._lines):
-            said = self.listing.nothing if place == 1 and not self._lines else ""
+            said = self._nothing() or self.listing.nothing if place == 1 and not self._lines else ""
             return (
                 Strip([Segment(f"  {said}", pen.muted)]).adjust_cell_length(width).apply_style(pen.background)
             )

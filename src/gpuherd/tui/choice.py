@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -52,7 +53,9 @@ class Choice(ModalScreen[str | None]):
     ]
     DEFAULT_CSS = f"""
     Choice {{ {_BOX}
-        & OptionList, & OptionList:focus {{ background: $panel; border: none; height: auto; padding: 0; }}
+        & OptionList, & OptionList:focus {{
+            background: $panel; background-tint: transparent; border: none; height: auto; padding: 0;
+        }}
     }}
     """
 
@@ -90,13 +93,14 @@ class Choice(ModalScreen[str | None]):
         """Leave everything as it is."""
         self.dismiss(None)
 
-    def on_key(self, event: object) -> None:
+    def on_key(self, event: events.Key) -> None:
         """Take one by its number, or go on with the key that led here."""
-        character = getattr(event, "character", None) or ""
-        names = list(self._options)
+        character, names = event.character or "", list(self._options)
         if character == self._key:
+            event.stop()
             self.action_down()
-        elif character.isdecimal() and 1 <= int(character) <= len(names):
+        elif character in "123456789"[: len(names)] and character:
+            event.stop()
             self.dismiss(names[int(character) - 1])
 
 

@@ -1,0 +1,397 @@
+"""Keys, mouse and news of `gpuherd top`: what is shown, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC
+from typing import Any
+
+import pytest
+from msgspec import structs
+from textual.pilot import Pilot
+
+from gpuherd.client.errors import HubRefused
+from gpuherd.client.live import Condition
+from gpuherd.client.live_messages import GpuColumns, GpuStateColumns, HerdChange, OwnProcesses
+from gpuherd.client.live_picture import Pictures
+from gpuherd.client.views import Account, HubError, Session
+from gpuherd.tui import TopApp, looks_light
+from gpuherd.tui.board import Board
+from support.watched_herd import ScriptedFeed, StillClock, device, made_up_herd, node, story
+
+Scenario = Callable[["Stage"], Coroutine[Any, Any, None]]
+
+
+class Stage:
+    """The app on a terminal in memory."""
+
+    def __init__(self, app: TopApp, feed: ScriptedFeed, clock: StillClock, pilot: Pilot[Any]) -> None:
+        self.app, self.feed, self.clock, self.pilot = app, feed, clock, pilot
+
+    def screen(self) -> list[str]:
+        """What stands on the terminal, line by line."""
+        app = self.app
+        update = app.screen._compositor.render_full_update(simplify=False)
+        out = io.StringIO()
+        from rich.console import Console
+
+        Console(file=out, width=app.size.width, color_system=None, legacy_windows=False, _environ={}).print(
+            update
+        )
+        return [line.rstrip() for line in out.getvalue().split("\n")]
+
+    def shows(self, text: str) -> bool:
+        return any(text in line for line in self.screen())
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def bring(self, *news: Any) -> None:
+        self.feed.bring(*news)
+        self.clock.now += 1.0
+        await self.pilot.pause()
+        self.app._draw()
+        await self.pilot.pause()
+
+    @property
+    def board(self) -> Board:
+        return self.app.screen_stack[0].query_one(Board)
+
+    def places(self) -> list[str]:
+        """The GPUs that are listed."""
+        return [line.place for line in self.board.lines if hasattr(line, "place")]
+
+    @property
+    def cursor(self) -> str:
+        line = self.board.line
+        return str(getattr(line, "place", None) or getattr(line, "name", ""))
+
+
+@asynccontextmanager
+async def stage(*news: Any, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Stage]:
+    feed, clock = ScriptedFeed(*(news or [*story(made_up_herd(), ticks=2), Condition("live")])), StillClock()
+    app = TopApp(feed, me="user07", monotonic=clock, zone=UTC)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield Stage(app, feed, clock, pilot)
+
+
+def play(scenario: Scenario, *news: Any, **options: Any) -> None:
+    async def run() -> None:
+        async with stage(*news, **options) as at:
+            await scenario(at)
+
+    asyncio.run(run())
+
+
+def test_moving_folding_and_details() -> None:
+    async def scenario(at: Stage) -> None:
+        await at.press("j", "down", "k")
+        assert at.cursor == "h100-01/0"
+        await at.press("left")
+        assert at.cursor == "h100-01"
+        assert "h100-01/0" not in at.places()
+        await at.press("space")
+        assert "h100-01/0" in at.places()
+        await at.press("minus")
+        assert at.places() == []
+        await at.press("plus", "end")
+        assert at.places()[-1].startswith("zz")
+        await at.press("home", "down", "enter")
+        assert at.shows("633 W of 700 W")
+        await at.press("down")
+        assert at.shows("GPU-h100-01-1"), "details follow the cursor"
+        await at.press("escape")
+        assert not at.shows("GPU-h100-01-1")
+
+    play(scenario)
+
+
+def test_the_cursor_stays_on_its_gpu_when_others_move() -> None:
+    async def scenario(at: Stage) -> None:
+        await at.press("g", "4", "s", "2", "home")
+        assert at.places()[:2] == ["h100-01/0", "h100-01/1"]
+        await at.press("down")
+        assert at.cursor == "h100-01/1"
+        herd = at.app.herd
+        rows = [gpu.row for gpu in herd.gpus()]
+        loads: list[float | None] = [0.01 * place for place in range(len(rows))]
+        assert herd.tick is not None
+        await at.bring(
+            HerdChange(
+                tick=herd.tick + 1,
+                after_tick=herd.tick,
+                time=herd.time + 1,
+                totals=herd.totals,
+                devices=GpuColumns(row=rows, utilization_gpu=loads),
+            )
+        )
+        assert at.places()[0].startswith("zz"), "the order is another"
+        assert at.cursor == "h100-01/1"
+        await at.press("S")
+        assert at.places()[-1].startswith("zz")
+        assert at.cursor == "h100-01/1"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("keys", "places"),
+    [
+        (("f", "2"), ["h100-01/3", "a100-01/0.2", "l40s-01/0"]),
+        (("f", "f", "f", "enter"), ["h100-01/2"]),
+        (("f", "4"), ["l40s-01/1", "v100-01/0", "v100-01/1"]),
+        (("f", "5"), ["h100-01/0", "h100-01/1"]),
+        (("slash", *"l40s fr", "enter"), ["l40s-01/0"]),
+        (("slash", *"USER05"), ["a100-01/0.1"]),
+        (("down", "n"), ["h100-01/0", "h100-01/1", "h100-01/2", "h100-01/3"]),
+        (("g", "4", "s", "6", "home"), None),
+    ],
+)
+def test_what_is_left_out(keys: tuple[str, ...], places: list[str] | None) -> None:
+    async def scenario(at: Stage) -> None:
+        everything = at.places()
+        await at.press(*keys)
+        if places is None:
+            assert at.places()[0] == "h100-01/2", "what lasts longest"
+            return
+        assert at.places() == places
+        await at.press("escape", "escape")
+        assert at.places() == everything
+
+    play(scenario)
+
+
+def test_groups() -> None:
+    async def scenario(at: Stage) -> None:
+        await at.press("g", "2")
+        assert at.shows("▾ H100 80GB")
+        assert at.shows("8 GPUs")
+        await at.press("g", "3")
+        names = [line.name for line in at.board.lines if hasattr(line, "gpus")]
+        assert names[:3] == ["user01", "user02", "user04"]
+        assert names[-2:] == ["unknown owner", "nobody"]
+
+    play(scenario)
+
+
+def test_processes_users_and_bookings() -> None:
+    async def scenario(at: Stage) -> None:
+        await at.press("2", "s", "3")
+        assert at.screen()[5].split()[1:4] == ["h100-01/0", "4001", "user07"], "most memory first"
+        await at.press("s", "1", "slash", *"8001", "enter")
+        assert len(at.board.lines) == 1
+        await at.press("escape", "3")
+        assert at.screen()[5].split()[1:3] == ["user04", "4"]
+        await at.press("enter")
+        assert [place[:7] for place in at.places()] == ["h100-02"] * 4, "a user's GPUs"
+        await at.press("escape", "4")
+        assert at.shows("ends in 5 h")
+        assert at.shows("camera-")
+        await at.press("shift+tab")
+        assert at.shows("at work")
+
+    play(scenario)
+
+
+def test_the_mouse() -> None:
+    async def scenario(at: Stage) -> None:
+        lines = at.screen()
+        row = next(place for place, line in enumerate(lines) if "▾ h100-02" in line)
+        await at.pilot.click(offset=(2, row))
+        assert at.places()[4:6] == ["a100-01/0", "a100-01/0.1"], "a click on the triangle folds"
+        await at.pilot.click(offset=(30, 6))
+        assert at.cursor == "h100-01/0"
+        await at.pilot.click(offset=(30, 6))
+        await at.pilot.pause()
+        assert at.shows("633 W of 700 W"), "the second click shows more"
+        await at.press("escape")
+        await at.pilot.click(offset=(lines[3].index("Users") + 1, 3))
+        await at.pilot.pause()
+        assert at.shows("of the herd")
+        row = next(place for place, line in enumerate(lines) if "? help" in line)
+        await at.pilot.click(offset=(lines[row].index("help"), row))
+        await at.pilot.pause()
+        assert at.shows("search as you type")
+
+    play(scenario)
+
+
+def test_news_are_drawn_where_they_belong_and_no_other_line_is_sent_again() -> None:
+    async def scenario(at: Stage) -> None:
+        herd, board = at.app.herd, at.board
+        sent: list[Any] = []
+        original = board.refresh
+
+        def refresh(*regions: Any, **options: Any) -> Any:
+            sent.extend(regions or ["all"])
+            return original(*regions, **options)
+
+        board.refresh = refresh  # type: ignore[method-assign]
+        assert herd.tick is not None
+        row = next(gpu.row for gpu in herd.gpus() if gpu.place == "h100-01/3")
+        await at.bring(
+            HerdChange(
+                tick=herd.tick + 1,
+                after_tick=herd.tick,
+                time=herd.time + 1,
+                totals=herd.totals,
+                devices=GpuColumns(row=[row], utilization_gpu=[0.42]),
+            )
+        )
+        assert " 42% " in at.screen()[9]
+        assert [region.y for region in sent] == [4]
+
+    play(scenario)
+
+
+def test_a_hub_away_a_pause_and_the_way_back() -> None:
+    async def scenario(at: Stage) -> None:
+        await at.bring(Condition("away", "it is gone"))
+        assert at.shows("no news for 1 s")
+        assert at.shows("it is gone; trying again, r tries at once")
+        assert at.shows("user07"), "the last picture stays"
+        assert at.app._pen.is_old
+        await at.press("r")
+        assert at.feed.asked == ["retry"]
+        await at.bring(*story(made_up_herd(), ticks=1), Condition("live"))
+        assert at.shows("● live")
+        assert not at.app._pen.is_old
+        at.clock.now += 10
+        at.app._look_at_clock()
+        assert at.app._pen.is_old, "also if nobody says that the line is dead"
+        await at.press("p")
+        assert at.feed.asked[-1] == "pause"
+        assert at.shows("paused")
+        before = at.app.herd.tick
+        await at.bring(HerdChange(tick=99, time=5.0))
+        assert at.app.herd.tick == before
+        await at.press("p")
+        assert at.feed.asked[-1] == "resume"
+        await at.bring(*story(made_up_herd(), ticks=1), Condition("polling", "too many live views are open"))
+        assert at.shows("no live stream: too many live views are open")
+        assert at.shows("asked every 5 s")
+
+    play(scenario)
+
+
+def test_a_gap_in_the_stream_asks_for_a_new_one() -> None:
+    async def scenario(at: Stage) -> None:
+        await at.bring(HerdChange(tick=99, after_tick=97, time=5.0))
+        assert at.feed.asked == ["retry"]
+        unknown = GpuStateColumns(row=[9999], state=["free"], reason=[""])
+        await at.bring(HerdChange(tick=1, time=5.0, device_states=unknown))
+        assert at.feed.asked == ["retry", "retry"]
+
+    play(scenario)
+
+
+def test_whose_processes_are_mine_says_the_hub() -> None:
+    async def scenario(at: Stage) -> None:
+        await at.bring(Session(account=Account(name="user04", display_name="User Four")))
+        await at.press("f", "5")
+        mine = [f"h100-02/{index}" for index in range(4)] + ["a100-01/3", "l40s-01/0"]
+        assert at.places() == mine, "with what is booked"
+        await at.bring(
+            OwnProcesses(node_id=["l40s-01"], pid=[8001], started_at=[_started(8001)], command=["mine.py"])
+        )
+        assert at.places()[-1] == "l40s-01/2"
+
+    play(scenario)
+
+
+def _started(pid: int) -> float | None:
+    for each in made_up_herd().nodes:
+        for gpu in each.devices:
+            for process in gpu.processes:
+                if process.pid == pid:
+                    return process.started_at
+    raise AssertionError(pid)
+
+
+def test_it_ends_with_what_the_hub_refuses_and_with_codes_of_its_own() -> None:
+    from gpuherd.client.live import Shut
+
+    error = HubRefused(401, HubError(code="login_needed", message="log in first"))
+
+    async def refused(at: Stage) -> None:
+        await at.bring(Shut(error))
+        assert at.app.return_value is error
+
+    async def interrupted(at: Stage) -> None:
+        await at.press("ctrl+c")
+        assert at.app.return_code == 130
+
+    async def quit_(at: Stage) -> None:
+        await at.press("q")
+        assert at.app.return_code == 0
+
+    play(refused)
+    play(interrupted)
+    play(quit_)
+
+
+def test_a_hub_that_shows_only_totals() -> None:
+    async def scenario(at: Stage) -> None:
+        assert at.shows("○ 3 free")
+        assert at.shows("this hub shows only totals")
+
+    counts = structs.replace(Pictures().snapshot(made_up_herd(), 1.0), nodes=[])
+    empty = HerdChange(tick=1, time=1.0, totals=counts.totals)
+    play(scenario, empty, Condition("live"))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (12, 4), (40, 10), (300, 80)])
+def test_no_size_is_too_small_or_too_large(size: tuple[int, int]) -> None:
+    async def scenario(at: Stage) -> None:
+        for keys in (
+            ("enter",),
+            ("escape", "2"),
+            ("3",),
+            ("4",),
+            ("question_mark",),
+            ("escape", "1", "f"),
+            ("escape",),
+        ):
+            await at.press(*keys)
+        await at.pilot.resize_terminal(80, 24)
+        await at.pilot.pause()
+        assert at.shows("h100-01")
+
+    play(scenario, size=size)
+
+
+def test_ten_thousand_lines_are_not_drawn_one_by_one() -> None:
+    nodes = tuple(
+        node(f"n{at:04}", *(device(f"n{at:04}", i, "free") for i in range(8))) for at in range(1200)
+    )
+
+    async def scenario(at: Stage) -> None:
+        drawn = 0
+        original = at.board.listing.draw
+
+        def draw(*arguments: Any) -> Any:
+            nonlocal drawn
+            drawn += 1
+            return original(*arguments)
+
+        at.board.listing.draw = draw  # type: ignore[assignment, method-assign]
+        await at.press("end")
+        assert at.cursor == "n1199/7"
+        await at.press("pageup", "home")
+        assert at.shows("n0000")
+        assert drawn <= 4 * 40
+
+    play(scenario, Pictures().snapshot(structs.replace(made_up_herd(), nodes=nodes), 1.0), Condition("live"))
+
+
+@pytest.mark.parametrize(
+    ("told", "is_light"), [("0;15", True), ("0;default;7", True), ("15;0", False), ("", False)]
+)
+def test_what_the_terminal_says_of_its_colours(told: str, is_light: bool) -> None:
+    assert looks_light({"COLORFGBG": told}) is is_light
+    assert not looks_light({})
