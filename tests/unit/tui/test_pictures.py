@@ -69,7 +69,7 @@ def test_a_poor_terminal_changes_nothing_of_the_picture(
 
 
 def taken(app: TopApp, **options: Any) -> str:
-    from pytest_textual_snapshot import normalize_svg
+    from pytest_textual_snapshot import normalize_svg  # type: ignore[import-untyped]
     from textual._doc import take_svg_screenshot
 
     svg: str = normalize_svg(take_svg_screenshot(app=app, **options))
