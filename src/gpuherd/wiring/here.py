@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -21,13 +21,14 @@ from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.watch import ProbeWatch
 from gpuherd.client.herd_views import Herd
 from gpuherd.fleet.clock import SystemClock
-from gpuherd.fleet.fleet import Fleet
-from gpuherd.fleet.names import Names
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings
 from gpuherd.model.errors import Failed
 from gpuherd.model.reports import Report
 from gpuherd.wiring.catalog import probe_spec
 from gpuherd.wiring.config import default_config_files, load
+
+if TYPE_CHECKING:
+    from gpuherd.fleet.fleet import Fleet
 
 __all__ = ["Here", "look_here", "look_here_plainly"]
 
@@ -54,10 +55,10 @@ class Here:
         self._watch = ProbeWatch(probe_spec(agent), deadline_seconds=agent.collect_deadline_seconds)
         self._numbering = Numbering()
         self._interval_seconds = interval_seconds
-        self._fleet = Fleet(
-            clock=SystemClock(), settings=availability, names=Names(display or DisplaySettings())
-        )
-        self._fleet.add_node(NODE_ID, agent.node_name or socket.gethostname())
+        self._name = agent.node_name or socket.gethostname()
+        self._availability = availability
+        self._display = display or DisplaySettings()
+        self._fleet: Fleet | None = None
         self.answer = b""
         """The last look as the hub would tell it: the JSON of ``GET /api/v1/fleet``."""
 
@@ -80,18 +81,32 @@ class Here:
 
     async def look(self) -> Herd:
         """Look once; a herd of one node, without devices if there are none. ``Failed`` if nothing can be read."""
+        reading = asyncio.create_task(self._report())
         try:
+            await asyncio.sleep(0)  # the probe starts; while it does, numpy is loaded
+            fleet = self._judge()
             async with asyncio.timeout(DEADLINE_SECONDS):
-                report = await self._report()
+                report = await reading
         except TimeoutError:
             raise Failed(
                 f"this machine did not tell within {DEADLINE_SECONDS:.0f} s what its GPUs do; "
                 "see what is wrong with: gpuherd doctor"
             ) from None
-        self._fleet.accept_report(NODE_ID, report, self._interval_seconds)
-        self._fleet.tick()
-        self.answer = msgspec.json.encode(self._fleet.view())
+        finally:
+            reading.cancel()
+        fleet.accept_report(NODE_ID, report, self._interval_seconds)
+        fleet.tick()
+        self.answer = msgspec.json.encode(fleet.view())
         return msgspec.json.decode(self.answer, type=Herd)
+
+    def _judge(self) -> Fleet:
+        if self._fleet is None:
+            from gpuherd.fleet.fleet import Fleet  # noqa: PLC0415 - takes as long to load as the probe to start
+            from gpuherd.fleet.names import Names  # noqa: PLC0415
+
+            self._fleet = Fleet(clock=SystemClock(), settings=self._availability, names=Names(self._display))
+            self._fleet.add_node(NODE_ID, self._name)
+        return self._fleet
 
     async def _report(self) -> Report:
         while True:
