@@ -62,9 +62,8 @@ def nothing_of(shape: Shape, *, with_serial: bool = False) -> str:
 
 
 def _source(shape: Shape, folder: Path, chosen: tuple[Segment, ...], *, with_serial: bool) -> str:
-    nothing = nothing_of(shape, with_serial=with_serial)
     if not chosen:
-        return f"({nothing})"
+        return f"({nothing_of(shape, with_serial=with_serial)})"
     paths = ", ".join(quoted(str(folder / segment.file)) for segment in chosen)
     is_uniform = all(segment.shape == shape.fingerprint for segment in chosen)
     options = "" if is_uniform else ", union_by_name = true"
@@ -74,7 +73,9 @@ def _source(shape: Shape, folder: Path, chosen: tuple[Segment, ...], *, with_ser
         # The last 16 characters of a file's name are its serial in hexadecimal and ".parquet".
         serial = "CAST(concat('0x', filename[-16:-9]) AS BIGINT)"
         source = f"(SELECT * EXCLUDE (filename), {serial} AS serial FROM {source})"
-    return source if is_uniform else f"({nothing} UNION ALL BY NAME SELECT * FROM {source})"
+    if is_uniform:
+        return source
+    return f"({nothing_of(shape, with_serial=with_serial)} UNION ALL BY NAME SELECT * FROM {source})"
 
 
 def may_agree(shape: Shape, segments: Sequence[Segment]) -> bool:
