@@ -83,7 +83,15 @@ class Walk:
             "HOME": str(folder),
             "NO_PROXY": "127.0.0.1",
         }
-        self._prefix = tuple(prefix)
+        self.prefix = tuple(prefix)
+
+    @contextmanager
+    def apart(self) -> Iterator[Walk]:
+        """Walk some steps of the same way; what they leave running is stopped with the last of them."""
+        with ExitStack() as stack:
+            part = Walk(self.folder, stack, prefix=self.prefix)
+            part.replaced, part.environment = self.replaced, self.environment
+            yield part
 
     def translate(self, commands: str) -> str:
         """Say for this place what the page says for its example; longer words first, as they may hold others."""
@@ -105,7 +113,7 @@ class Walk:
         """Run a step to its end; gives what it printed. ``typed`` is what a person answers, if asked."""
         commands = self.translate(step.commands)
         done = subprocess.run(
-            [*self._prefix, "bash", "-euo", "pipefail", "-c", commands],
+            [*self.prefix, "bash", "-euo", "pipefail", "-c", commands],
             cwd=self.folder,
             env=self.environment,
             input=typed,
@@ -138,7 +146,7 @@ class Walk:
         number = len([*self.folder.glob("left-running-*.log")]) + 1
         with (self.folder / f"left-running-{number}.log").open("wb") as log:
             process = subprocess.Popen(
-                [*self._prefix, "bash", "-c", f"exec {commands}"],
+                [*self.prefix, "bash", "-c", f"exec {commands}"],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
