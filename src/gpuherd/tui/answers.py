@@ -6,11 +6,11 @@ from collections import Counter
 
 from rich.segment import Segment
 
-from gpuherd.client.live import Condition
 from gpuherd.client.live_herd import LiveHerd
 from gpuherd.client.live_nodes import shown
 from gpuherd.tui.cells import Piece, ago, fit, width_of
 from gpuherd.tui.palette import SIGNS, STATES, Pen
+from gpuherd.tui.watch import Watch
 
 __all__ = ["Answers", "freshness", "totals_line"]
 
@@ -99,18 +99,16 @@ def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> lis
     return [*pieces, Segment(" " * max(0, gap + 1)), *fresh, Segment(" ")]
 
 
-def freshness(
-    condition: Condition, age_seconds: float | None, *, is_old: bool, is_paused: bool, pen: Pen, width: int
-) -> list[Piece]:
+def freshness(watched: Watch, pen: Pen, width: int) -> list[Piece]:
     """Say how the data comes, and how old it is if that is worth a word."""
-    if is_paused:
-        return [Segment("‖ ", pen.state("held")), Segment(f"paused {ago(age_seconds)}", pen.strong)]
-    if age_seconds is None:
-        word = "away" if condition.phase == "away" else "connecting"
-        return [Segment("◌ ", pen.muted), Segment(word, pen.strong)]
-    if is_old:
-        return [Segment("✕ ", pen.state("fault")), Segment(f"no news for {ago(age_seconds)}", pen.strong)]
-    if condition.phase == "polling":
+    age, phase = watched.age_seconds, watched.condition.phase
+    if watched.is_paused:
+        return [Segment("‖ ", pen.state("held")), Segment(f"paused {ago(age)}", pen.strong)]
+    if age is None:
+        return [Segment("◌ ", pen.muted), Segment("away" if phase == "away" else "connecting", pen.strong)]
+    if watched.is_old:
+        return [Segment("✕ ", pen.state("fault")), Segment(f"no news for {ago(age)}", pen.strong)]
+    if phase == "polling":
         return [
             Segment("◐ ", pen.state("held")),
             Segment("asked every 5 s" if width >= 60 else "slow", pen.strong),

@@ -23,7 +23,7 @@ from textual.widgets import Input
 from gpuherd.client.live import Condition, Feed, News, Shut
 from gpuherd.client.live_herd import LiveHerd
 from gpuherd.client.live_messages import HerdChange, OwnProcesses
-from gpuherd.client.live_nodes import LiveNode, shown
+from gpuherd.client.live_nodes import LiveNode
 from gpuherd.client.views import Session
 from gpuherd.model.errors import GpuherdError
 from gpuherd.tui.answers import Answers, freshness, totals_line
@@ -32,37 +32,26 @@ from gpuherd.tui.booking_list import BookingList
 from gpuherd.tui.cells import Piece, fit
 from gpuherd.tui.choice import Choice, Help
 from gpuherd.tui.detail import detail
+from gpuherd.tui.frame import chosen, keys_line, tabs_line
 from gpuherd.tui.herd_list import Group, HerdList
 from gpuherd.tui.listing import Listing, Scene, heading
 from gpuherd.tui.palette import PALETTES, SIGNS, Pen
 from gpuherd.tui.process_list import ProcessList
-from gpuherd.tui.strips import Button, Pane, Strips
+from gpuherd.tui.strips import Pane, Strips
 from gpuherd.tui.user_list import Holding, UserList
+from gpuherd.tui.watch import Watch
 from gpuherd.tui.wish import FILTERS, GROUPINGS, SORTINGS, Wish
 
 __all__ = ["TopApp"]
 
 LEAST_DRAW_SECONDS = 1.0
 """Nothing is drawn more often than this without a key being pressed: terminals may be far away."""
-LEAST_OLD_SECONDS = 3.0
-TICKS_UNTIL_OLD = 3
 MOST_BUILDING = 10
 """Lists that change their order by themselves are made anew after ten times as long as that takes."""
 WIDE_CELLS = 112
 DETAIL_CELLS = 46
 LOW_ROWS = 20
 LEADING_ACTIONS = frozenset({"search", "sort", "filter", "group", "help"})
-KEYS = (
-    ("/", "search", "search"),
-    ("s", "sort", "sort"),
-    ("f", "filter", "filter"),
-    ("g", "group", "group"),
-    ("⏎", "details", "open"),
-    ("n", "node", "node"),
-    ("p", "pause", "pause"),
-    ("?", "help", "help"),
-    ("q", "quit", "quit"),
-)
 
 
 class TopApp(App[GpuherdError]):
@@ -123,10 +112,7 @@ class TopApp(App[GpuherdError]):
         super().__init__()
         self.animation_level = "none"
         self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
-        self.herd = LiveHerd()
-        self.condition = Condition("connecting")
-        self._feed = feed
-        self._monotonic = monotonic
+        self.watched = Watch(feed, monotonic)
         self._zone = zone
         self._palette = PALETTES[look]
         self._wish = Wish(me=frozenset({me}), my_names=frozenset({me}))
@@ -134,12 +120,10 @@ class TopApp(App[GpuherdError]):
         self._view = 0
         self._folded: set[str] = set()
         self._answers = Answers()
-        self._arrived_at: float | None = None
         self._drawn_at = float("-inf")
         self._is_draw_planned = False
         self._built_for: object = None
         self._build_again_at = float("-inf")
-        self._is_paused = False
         self._is_detailed = False
         self._is_laid_out = False
         self._top_lines = 0
@@ -148,7 +132,7 @@ class TopApp(App[GpuherdError]):
         self._top = Strips(self._paint_top, pen, name="top")
         self._tabs = Strips(self._paint_tabs, pen, name="tabs", is_raised=True)
         self._heading = Strips(self._paint_heading, pen, name="heading")
-        self._board = Board(self._listings[0], self._scene(), pen, self._say_nothing)
+        self._board = Board(self._listings[0], self._scene(), pen, lambda: self.watched.emptiness)
         self._detail = Pane(pen, name="detail")
         self._search = Input(placeholder="search: node, type, user, state", id="search", compact=True)
         self._search.cursor_blink = False
@@ -156,6 +140,11 @@ class TopApp(App[GpuherdError]):
         for palette in PALETTES.values():
             self.register_theme(palette.theme())
         self.theme = f"gpuherd-{look}"
+
+    @property
+    def herd(self) -> LiveHerd:
+        """The herd as it is known."""
+        return self.watched.herd
 
     # -- layout ------------------------------------------------------------------------------------------------
 
@@ -180,16 +169,11 @@ class TopApp(App[GpuherdError]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
-        self._feed.start(lambda: self.post_message(self.Arrived()))
+        self.watched.feed.start(lambda: self.post_message(self.Arrived()))
 
     def on_unmount(self) -> None:
         """Stop listening."""
-        self._feed.stop()
-
-    def _say_nothing(self) -> str:
-        if self.herd.tick is None:
-            return f"asking {self._feed.place} …"
-        return "" if self.herd.nodes else "there is no node yet"
+        self.watched.feed.stop()
 
     def _current_pen(self) -> Pen:
         return self._pen
@@ -217,7 +201,7 @@ class TopApp(App[GpuherdError]):
         """Give the lines on top their room: trouble is always told, the answers where there is enough."""
         height = self.size.height
         answers = 0 if height < LOW_ROWS else 2 if height > 24 else 1
-        lines = 1 + answers if not self._trouble else max(2, 1 + answers)
+        lines = 1 + answers if not self.watched.trouble else max(2, 1 + answers)
         if self._top_lines != lines:
             self._top_lines = lines
             self._top.styles.height = lines
@@ -226,28 +210,19 @@ class TopApp(App[GpuherdError]):
 
     @on(Arrived)
     def _take_news(self) -> None:
-        for news in self._feed.take():
+        for news in self.watched.feed.take():
             self._take(news)
 
     def _take(self, news: News) -> None:
         match news:
             case HerdChange():
-                if self._is_paused:
-                    return
-                try:
-                    follows = self.herd.apply(news)
-                except GpuherdError:
-                    follows = False
-                if not follows:
-                    self._feed.retry()
-                    return
-                self._arrived_at = self._monotonic()
-                self._plan_draw()
+                if self.watched.apply(news):
+                    self._plan_draw()
             case OwnProcesses():
                 self.herd.apply_own(news)
                 self._plan_draw()
             case Condition():
-                self.condition = news
+                self.watched.condition = news
                 self._look_at_clock()
             case Session():
                 if news.account is not None:
@@ -261,7 +236,7 @@ class TopApp(App[GpuherdError]):
         """Draw soon, and not more often than once a second."""
         if self._is_draw_planned:
             return
-        wait = self._drawn_at + LEAST_DRAW_SECONDS * 0.9 - self._monotonic()
+        wait = self._drawn_at + LEAST_DRAW_SECONDS * 0.9 - self.watched.monotonic()
         if wait <= 0:
             self._draw()
         else:
@@ -270,7 +245,7 @@ class TopApp(App[GpuherdError]):
 
     def _look_at_clock(self) -> None:
         """Notice what grows old while nothing comes."""
-        is_old = self._is_old
+        is_old = self.watched.is_old
         self._fit_top()
         if is_old != self._pen.is_old:
             self._repaint()
@@ -278,30 +253,16 @@ class TopApp(App[GpuherdError]):
             self._top.renew()
             self._tabs.renew()
 
-    @property
-    def _age_seconds(self) -> float | None:
-        return None if self._arrived_at is None else max(0.0, self._monotonic() - self._arrived_at)
-
-    @property
-    def _is_old(self) -> bool:
-        age = self._age_seconds
-        if age is None or self._is_paused:
-            return False
-        return self.condition.phase == "away" or age > max(
-            LEAST_OLD_SECONDS, TICKS_UNTIL_OLD * self.herd.tick_seconds
-        )
-
     def _scene(self) -> Scene:
-        age = 0.0 if self._is_paused else self._age_seconds or 0.0
-        return Scene(herd=self.herd, wish=self._wish, now=self.herd.time + age, zone=self._zone)
+        return Scene(herd=self.herd, wish=self._wish, now=self.watched.now, zone=self._zone)
 
     # -- drawing -----------------------------------------------------------------------------------------------
 
     def _draw(self, *, is_all: bool = False) -> None:
         self._is_draw_planned = False
-        self._drawn_at = self._monotonic()
-        if self._is_old != self._pen.is_old:
-            self._pen = Pen(self._palette, is_old=self._is_old, is_plain=self.no_color)
+        self._drawn_at = self.watched.monotonic()
+        if self.watched.is_old != self._pen.is_old:
+            self._pen = Pen(self._palette, is_old=self.watched.is_old, is_plain=self.no_color)
             is_all = True
         scene, listing = self._scene(), self._listings[self._view]
         board = self._board
@@ -313,10 +274,7 @@ class TopApp(App[GpuherdError]):
             lines = listing.lines(scene, self._folded)
             # In a herd of tens of thousands, the order may lag a little rather than take all of the time.
             self._build_again_at = self._drawn_at + MOST_BUILDING * (time.perf_counter() - began)
-            if listing is board.listing and _is_same(lines, board.lines) and not is_all:
-                board.renew(scene)
-            else:
-                board.show(listing, scene, lines)
+            board.show(listing, scene, lines)
         else:
             board.renew(scene)
         self._answers.count(self.herd)
@@ -328,7 +286,7 @@ class TopApp(App[GpuherdError]):
         self._draw_detail()
 
     def _repaint(self) -> None:
-        self._pen = Pen(self._palette, is_old=self._is_old, is_plain=self.no_color)
+        self._pen = Pen(self._palette, is_old=self.watched.is_old, is_plain=self.no_color)
         self._draw(is_all=True)
 
     def _draw_detail(self) -> None:
@@ -345,58 +303,22 @@ class TopApp(App[GpuherdError]):
         )
 
     def _paint_top(self, width: int) -> list[list[Piece]]:
-        pen = self._pen
-        age = self._age_seconds
-        fresh = freshness(
-            self.condition, age, is_old=self._is_old, is_paused=self._is_paused, pen=pen, width=width
-        )
-        lines = [totals_line(self.herd, fresh, width, pen)]
-        if self._trouble:
-            lines.append([Segment(fit(f"  {self._trouble}", width), pen.state("held"))])
+        pen, watched = self._pen, self.watched
+        loud = Pen(self._palette, is_plain=self.no_color)  # what is wrong is not to be overlooked
+        lines = [totals_line(self.herd, freshness(watched, loud, width), width, pen)]
+        if watched.trouble:
+            lines.append([Segment(fit(f"  {watched.trouble}", width), loud.state("held"))])
         if self.herd.tick is not None:
             lines.append(self._answers.free_line(width, pen))
-            lines.append(self._answers.held_line(width, pen, self._scene().now))
+            lines.append(self._answers.held_line(width, pen, watched.now))
         return lines
 
-    @property
-    def _trouble(self) -> str:
-        """What is wrong with the data or the herd as a whole, in a sentence; empty if nothing is."""
-        reason = shown(self.condition.reason, 300)
-        if self.condition.phase == "away" and not self._is_paused:
-            return f"{reason}; trying again, r tries at once" if reason else ""
-        if self.condition.phase == "polling":
-            return f"no live stream: {reason}; the whole picture is asked for every 5 s"
-        if self.herd.tick is not None and not self.herd.nodes and any(self.herd.totals.devices.values()):
-            return "this hub shows only totals to whoever is not logged in: gpuherd login"
-        return "; ".join(shown(notice.message, 200) for notice in self.herd.notices)
-
     def _paint_tabs(self, width: int) -> list[list[Piece]]:
-        pen, wish = self._pen, self._wish
-        pieces: list[Piece] = [Segment(" ")]
-        is_narrow = width < 60
-        for place, listing in enumerate(self._listings):
-            is_current = place == self._view
-            style = pen.accent if is_current else pen.muted
-            title = listing.title if not is_narrow or is_current else ""
-            pieces.append(Button(f" {place + 1}{' ' if title else ''}{title} ", style, f"app.view({place})"))
-        said = []
-        if wish.node_id is not None:
-            said.append(f"only {self._node_name(wish.node_id)}")
-        if wish.filter != "all":
-            said.append({"held": "held idle", "fault": "faults"}.get(wish.filter, wish.filter))
-        if wish.search:
-            said.append(f'"{shown(wish.search, 40)}"')
-        if self._view == 0 and wish.grouping != "node":
-            said.append("one list" if wish.grouping == "none" else f"by {wish.grouping}")
-        if wish.sorting != "place" or wish.is_reversed:
-            said.append(f"sorted by {wish.sorting}{' ↑' if wish.is_reversed else ''}")
-        text = " · ".join(said) or (self._feed.place if not is_narrow else "")
-        left = width - sum(len(piece.text) for piece in pieces) - 1
-        pieces.append(Segment(fit(shown(text, 200), left, is_right=True), pen.text if said else pen.muted))
-        return [pieces]
-
-    def _node_name(self, node_id: str) -> str:
-        return next((node.name for node in self.herd.nodes if node.id == node_id), "a node that is gone")
+        wish = self._wish
+        name = next((node.name for node in self.herd.nodes if node.id == wish.node_id), "a node that is gone")
+        said = chosen(wish, name, is_herd=self._view == 0)
+        titles = [listing.title for listing in self._listings]
+        return [tabs_line(titles, self._view, said, self.watched.feed.place, width, self._pen)]
 
     def _paint_heading(self, width: int) -> list[list[Piece]]:
         listing = self._listings[self._view]
@@ -405,19 +327,7 @@ class TopApp(App[GpuherdError]):
         ]
 
     def _paint_keys(self, width: int) -> list[list[Piece]]:
-        pen = self._pen
-        pieces: list[Piece] = [Segment(" ")]
-        left = width - 1
-        last = KEYS[-2:]
-        for key, word, action in (*KEYS[:-2], *last):
-            text = f" {key} {word} "
-            kept = 0 if (key, word, action) in last else sum(len(f" {k} {w} ") for k, w, _ in last)
-            if len(text) + kept > left:
-                continue
-            name = "app.open_detail" if action == "open" else f"app.{action}"
-            pieces += [Button(f" {key} ", pen.accent, name), Button(f"{word} ", pen.muted, name)]
-            left -= len(text)
-        return [pieces]
+        return [keys_line(width, self._pen)]
 
     # -- keys --------------------------------------------------------------------------------------------------
 
@@ -483,17 +393,13 @@ class TopApp(App[GpuherdError]):
 
     def action_pause(self) -> None:
         """Let the picture stand still, or go on."""
-        self._is_paused = not self._is_paused
-        if self._is_paused:
-            self._feed.pause()
-        else:
-            self._feed.resume()
+        self.watched.turn_pause()
         self._draw(is_all=True)
 
     def action_reconnect(self) -> None:
         """Connect anew, at once."""
-        if not self._is_paused:
-            self._feed.retry()
+        if not self.watched.is_paused:
+            self.watched.feed.retry()
 
     def action_look(self) -> None:
         """Turn dark to light and back."""
@@ -595,7 +501,3 @@ class TopApp(App[GpuherdError]):
         else:
             self._is_detailed = True
             self._fit()
-
-
-def _is_same(lines: list[object], others: list[object]) -> bool:
-    return len(lines) == len(others) and all(a is b for a, b in zip(lines, others, strict=True))

@@ -89,14 +89,18 @@ class Board(ScrollView, can_focus=True):
         """Show other lines; the cursor stays on what it is on, or near where that was."""
         is_other = listing is not self.listing
         self.listing, self.scene, self._lines = listing, scene, lines
-        self._drawn.clear()
         if is_other:
             self._cursor, self._key = 0, None
-        self.virtual_size = Size(self.width, len(lines))
+        size = Size(self.width, len(lines))
+        is_resized = size != self.virtual_size
+        self.virtual_size = size
         self._find_cursor()
         if is_other:
             self.scroll_to(y=0, animate=False)
-        self.refresh()
+        if is_other or is_resized:
+            self.repaint()
+        else:
+            self.renew(scene)
 
     def renew(self, scene: Scene) -> None:
         """Draw the same lines with new numbers; what looks as before is not sent again."""
