@@ -190,6 +190,19 @@ def test_removing_leaves_the_data(herd: Herd) -> None:
     assert herd.machine.read("/var/lib/gpuherd-agent/credential") == credential
 
 
+def test_a_token_that_is_not_good_is_told_and_a_good_one_mends_it(herd: Herd) -> None:
+    herd.machine.run("systemctl", "stop", AGENT)
+    herd.machine.run("rm", "/var/lib/gpuherd-agent/credential")
+    told = herd.machine.run(GPUHERD, "install", "agent", *herd.agent_options, check=False)
+    assert told.returncode == 1
+    assert "gpuherd-agent.service did not start: gpuherd: " in told.stderr
+    assert "refused the join token" in told.stderr
+    herd.machine.run(GPUHERD, "hub", "node", "remove", "gpu01")
+    herd.machine.write(TOKEN, herd.machine.tell(GPUHERD, "token", "create"))
+    assert "/etc/gpuherd/join-token" in herd.install("agent", *herd.agent_options)["changed"]
+    assert herd.machine.run("test", "-e", "/etc/gpuherd/join-token", check=False).returncode == 1
+
+
 def test_not_root_and_no_systemd_are_told(herd: Herd) -> None:
     told = herd.machine.run("runuser", "-u", "ada", "--", GPUHERD, "install", "hub", check=False)
     assert (told.returncode, told.stderr) == (

@@ -94,11 +94,17 @@ class Installation:
         if not is_enrolled and join_token is not None:
             self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
         self._run("agent", self._enable("agent"), is_configured=is_configured)
-        if self._is_live and self._is_enrolled():
+        then = "see how it fares: systemctl status gpuherd-agent, and if the node is not on the page: gpuherd doctor"
+        if not self._is_live:
+            return self._outcome(then)
+        if self._is_enrolled():
             self.files.at(JOIN_TOKEN_PATH).unlink(missing_ok=True)
-        return self._outcome(
-            "see how it fares: systemctl status gpuherd-agent, and if the node is not on the page: gpuherd doctor"
-        )
+        elif self._may_start and not self._listens():
+            then = (
+                "the hub has not been reached yet, the agent goes on trying; see why: systemctl status gpuherd-agent, "
+                "gpuherd doctor"
+            )
+        return self._outcome(then)
 
     def remove(self, part: Part) -> Outcome:
         """Stop a service and take its unit away; configuration and data stay."""
