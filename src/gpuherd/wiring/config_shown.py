@@ -15,7 +15,7 @@ __all__ = ["config_shown", "effective"]
 _NOT_KEYS = ("folder", "source")
 _PASSWORD = re.compile(r"(?P<before>://[^/\s:@]*:)[^/\s@]+(?=@)")
 """Of an address such as ``postgresql://user:secret@host/``."""
-_SECRET_QUERY = re.compile(r"(?i)(?P<before>[?&](?:password|passwd|token|secret|key)=)[^&\s]+")
+_SECRET_QUERY = re.compile(r"(?i)(?P<before>[?&](?:[a-z_]*(?:password|passwd|token|secret)|key)=)[^&\s]+")
 
 
 def effective(config: Config, *, only_changed: bool = False) -> dict[str, Any]:

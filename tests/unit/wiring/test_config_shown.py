@@ -15,7 +15,7 @@ RICH = """
 [hub]
 listen = "0.0.0.0:8470"
 public = "counts"
-records_url = "postgresql://herd:s3cret@db.example.org/gpuherd?sslpassword=x&password=hidden"
+records_url = "postgresql://herd:s3cret@db.example.org/gpuherd?sslpassword=hidden&password=hidden"
 trusted_proxies = ["127.0.0.1"]
 tick_seconds = 2.5
 
