@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from gpuherd.cli.group import group
-from gpuherd.model.errors import GpuherdError
+from gpuherd.model.errors import GpuherdError, Refused
 
 __all__ = ["BROKEN_PIPE", "INTERRUPTED", "run"]
 
@@ -68,13 +68,13 @@ def _ended(arguments: Sequence[str]) -> int:
 
 
 def _refused(error: GpuherdError) -> int:
-    from gpuherd.cli.asking import tell
+    from gpuherd.cli.asking import REFUSED, tell
     from gpuherd.client.errors import HubRefused
 
     if isinstance(error, HubRefused):
         return tell(error)
     click.echo(f"gpuherd: {error}", err=True)
-    return FAILED
+    return REFUSED if isinstance(error, Refused) else FAILED
 
 
 def _told(error: OSError) -> int:

@@ -74,4 +74,4 @@ def test_an_interrupt_ends_it_cleanly(doctor: Doctor, ssh_node: SshNode) -> None
             process.wait(20)
             assert time.monotonic() - started < 5
             assert "Traceback" not in process.stderr.read()
-    assert process.returncode == 1
+    assert process.returncode == 130

@@ -252,7 +252,7 @@ def test_the_command_runs_until_it_is_told_to_stop_and_administers_beside_it(tmp
         assert "Traceback" not in again.stderr
         assert admin("node", "remove", "box").stdout == "removed box\n"
         missing = admin("node", "remove", "box")
-        assert (missing.returncode, "there is no node box" in missing.stderr) == (1, True)
+        assert (missing.returncode, "there is no node box" in missing.stderr) == (3, True)
         assert admin("token", "create", "--expires", "soon").returncode == 2
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=20) == ("", "")

@@ -16,7 +16,7 @@ from gpuherd.cli import running
 from gpuherd.cli.group import SECTIONS, group
 from gpuherd.client.errors import HubOutdated, HubRefused, HubSilent
 from gpuherd.client.views import HubError
-from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.errors import Failed, Misconfigured, Refused
 
 
 def run_raising(
@@ -38,6 +38,7 @@ def run_raising(
         (HubOutdated("the hub at http://hub is older"), 1, "gpuherd: the hub at http://hub is older\n"),
         (Misconfigured("gpuherd.toml:1: wrong"), 1, "gpuherd: gpuherd.toml:1: wrong\n"),
         (Failed("no"), 1, "gpuherd: no\n"),
+        (Refused("unknown_node", "there is no node"), 3, "gpuherd: there is no node\n"),
         (
             HubRefused(401, HubError(code="login_needed", message="log in")),
             4,
