@@ -39,7 +39,7 @@ WATCH_SECONDS = 2.0
     type=click.FloatRange(0.1, 3600),
     is_flag=False,
     flag_value=WATCH_SECONDS,
-    help="Draw it again and again, until Ctrl-C.",
+    help="Draw it again and again, until Ctrl-C; names stand before it.",
 )
 @look_options
 def command(
