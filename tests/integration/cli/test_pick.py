@@ -11,7 +11,7 @@ from msgspec import structs
 
 from gpuherd.model.hosts import HostFacts
 from support.booking_hub import BookingHub, booking_hub, report_of
-from support.chooser import Chooser
+from support.chooser import Chooser, living_hub
 from support.herd import GIB, gpu
 from support.hub import eventually
 
@@ -27,7 +27,7 @@ async def host_reports(lab: BookingHub, node: str, *, name: str, users: dict[int
 
 def test_a_day_of_picking(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             ann, bob = await lab.person("ann"), await lab.person("bob")
             shell = Chooser(lab, tmp_path / "ann", ann)
 
@@ -100,7 +100,7 @@ def test_nothing_is_picked_by_old_news(tmp_path: Path) -> None:
 
 def test_slices_are_picked_by_name_alone(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             shell = Chooser(lab, tmp_path / "ann", await lab.person("ann"))
             part = gpu(
                 0,
@@ -122,7 +122,7 @@ def test_slices_are_picked_by_name_alone(tmp_path: Path) -> None:
 
 def test_a_hub_that_is_not_there_and_one_that_lets_nobody_look(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             await lab.person("ann")  # from now on a login is needed
             stranger = Chooser(lab, tmp_path / "stranger")
             code, said, told = await stranger.run("pick", "--anywhere")

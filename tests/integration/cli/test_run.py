@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from support.booking_hub import Booker, BookingHub, booking_hub, report_of
-from support.chooser import Chooser, lossy_way
+from support.booking_hub import Booker, BookingHub, report_of
+from support.chooser import Chooser, living_hub, lossy_way
 from support.herd import gpu
 from support.hub import eventually
 
@@ -42,7 +42,7 @@ async def at_work(lab: BookingHub, folder: Path) -> tuple[Booker, Chooser]:
 
 def test_the_environment_and_the_end_of_a_command(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             ann, shell = await at_work(lab, tmp_path)
             show = ("--", sys.executable, "-c", SAY)
             code, said, told = await shell.run("run", "--node", "n2", "-n", "2", *show, GPUHERD_BOOKING="7")
@@ -83,7 +83,7 @@ def test_the_environment_and_the_end_of_a_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_go_to_the_command_and_nothing_stays_booked(tmp_path: Path, number: signal.Signals) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             ann, shell = await at_work(lab, tmp_path)
             command = await shell.start(
                 "run", "--node", "n2", "--book", "2h", "--", sys.executable, "-c", LISTEN
@@ -113,7 +113,7 @@ def _has_child(pid: int) -> bool:
 
 def test_ctrl_c_at_a_terminal_reaches_the_command_once(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             ann, shell = await at_work(lab, tmp_path)
             terminal = shell.at_a_terminal(
                 "run", "--node", "n2", "--book", "2h", "--", sys.executable, "-c", LISTEN
@@ -130,7 +130,7 @@ def test_ctrl_c_at_a_terminal_reaches_the_command_once(tmp_path: Path) -> None:
 
 def test_commands_at_once_take_different_gpus_also_without_bookings(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             _, shell = await at_work(lab, tmp_path)
             start = ("run", "--node", "n1", "--", sys.executable, "-c")
             hold = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(60)"
@@ -156,7 +156,7 @@ def test_commands_at_once_take_different_gpus_also_without_bookings(tmp_path: Pa
 
 def test_two_people_on_machines_without_common_locks_never_get_the_same_if_they_book(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             await lab.report("n3", report_of(gpu(0, uuid="GPU-one")))
             people = [await lab.person(name) for name in ("ann", "bob")]
             shells = [Chooser(lab, tmp_path / str(number), person) for number, person in enumerate(people)]
@@ -179,7 +179,7 @@ def test_two_people_on_machines_without_common_locks_never_get_the_same_if_they_
 
 def test_an_answer_that_got_lost_leaves_nothing_booked(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab, lossy_way(lab.hub.url) as way:
+        async with living_hub(tmp_path / "hub") as lab, lossy_way(lab.hub.url) as way:
             ann, shell = await at_work(lab, tmp_path)
             way.is_losing = True
             code, _, told = await shell.run(
@@ -195,7 +195,7 @@ def test_an_answer_that_got_lost_leaves_nothing_booked(tmp_path: Path) -> None:
 
 def test_a_hub_that_is_gone_at_the_end_is_told_of(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             _, shell = await at_work(lab, tmp_path)
             command = await shell.start(
                 "run", "--node", "n2", "--book", "2h", "--", sys.executable, "-c", LISTEN
@@ -213,7 +213,7 @@ def test_a_hub_that_is_gone_at_the_end_is_told_of(tmp_path: Path) -> None:
 
 def test_what_was_taken_while_the_lock_was_had_is_not_taken_again(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             _, shell = await at_work(lab, tmp_path)
             await lab.report("n3", report_of(gpu(0, uuid="GPU-one")))
             first = await shell.start("run", "--node", "n3", "--", sys.executable, "-c", LISTEN)
