@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import select
@@ -34,6 +33,7 @@ class FullTerminal:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self._attributes = termios.tcgetattr(theirs)
         self._theirs = theirs
+        self._is_there = True
         self._screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
@@ -56,9 +56,9 @@ class FullTerminal:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        with contextlib.suppress(OSError):
+        if self._is_there:
             os.close(self._theirs)
-        os.close(self._ours)
+            os.close(self._ours)
 
     @property
     def text(self) -> str:
@@ -78,6 +78,12 @@ class FullTerminal:
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
+
+    def vanish(self) -> None:
+        """Take the terminal away, without a signal."""
+        os.close(self._theirs)
+        os.close(self._ours)
+        self._is_there = False
 
     def end(self) -> int:
         """Wait for its end, and give its exit code."""

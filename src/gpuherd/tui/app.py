@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
+import termios
 import time
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
@@ -244,7 +246,9 @@ class TopApp(App[GpuherdError]):
             self.set_timer(wait, self._draw)
 
     def _look_at_clock(self) -> None:
-        """Notice what grows old while nothing comes."""
+        """Notice what grows old while nothing comes, and a terminal that is gone."""
+        if not self.is_headless and not _has_terminal():
+            self.exit(None, return_code=128 + signal.SIGHUP)
         is_old = self.watched.is_old
         self._fit_top()
         if is_old != self._pen.is_old:
@@ -501,3 +505,12 @@ class TopApp(App[GpuherdError]):
         else:
             self._is_detailed = True
             self._fit()
+
+
+def _has_terminal() -> bool:
+    """Tell whether there is still someone to draw for: not everyone who loses a terminal gets a signal for it."""
+    try:
+        termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr] # it was one when this began
+    except (termios.error, ValueError, OSError):
+        return False
+    return True

@@ -275,6 +275,13 @@ def test_the_terminal_is_restored_however_it_ends(tmp_path: Path, how: Any, code
         assert terminal.is_restored
 
 
+def test_a_terminal_that_is_gone_is_the_end(tmp_path: Path) -> None:
+    with FullTerminal("top", "--hub", "http://127.0.0.1:9", environment={"HOME": str(tmp_path)}) as terminal:
+        terminal.until("trying again")
+        terminal.vanish()
+        assert terminal.process.wait(20) == 129
+
+
 def test_a_hub_that_goes_and_comes_back(tmp_path: Path) -> None:
     async def check() -> None:
         hub = HubProcess(tmp_path / "hub")
