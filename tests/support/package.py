@@ -47,7 +47,7 @@ def _home() -> Path:
         if not home.is_dir():
             # Of older sources nobody asks again; unless just now, in a run beside this one.
             for old in _FOLDER.iterdir():
-                if old.is_dir() and time.time() - old.stat().st_mtime > 3600:
+                if old.is_dir() and time.time() - old.stat().st_mtime > 900:
                     shutil.rmtree(old)
             _build(home)
     return home
