@@ -27,6 +27,7 @@ from bench.privacy import measure_privacy
 from bench.pull import measure_pull
 from bench.ssh import measure_ssh
 from bench.tending import measure_tending
+from bench.top import measure_top
 from bench.usage import measure_usage
 from bench.viewers import measure_p4
 
@@ -47,6 +48,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "pull": measure_pull,
     "ssh": measure_ssh,
     "tending": measure_tending,
+    "top": measure_top,
     "usage": measure_usage,
 }
 RESULTS = Path(__file__).parent / "results"

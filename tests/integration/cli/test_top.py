@@ -18,7 +18,7 @@ from typing import Any, Self
 import pytest
 from msgspec import structs
 
-from gpuherd.client import HubClient, HubLine
+from gpuherd.client import HubClient, HubLine, HubRefused
 from gpuherd.client.herd_views import Herd
 from gpuherd.client.line import HubUrl
 from gpuherd.client.live import Condition, HerdFeed, News, Shut
@@ -342,6 +342,20 @@ def test_a_wrong_token_is_a_sentence(tmp_path: Path) -> None:
             assert re.search(
                 r"gpuherd: .* does not know your token any more\r\n  log in with: gpuherd login\r\n", said
             )
+
+    asyncio.run(check())
+
+
+def test_a_hub_that_wants_a_login_is_a_sentence(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with (
+            running_hub(tmp_path / "hub", public="off") as hub,
+            Follower(HerdFeed(client(hub.url))) as follower,
+        ):
+            await follower.until(lambda: follower.error)
+            assert follower.error is not None
+            assert isinstance(follower.error.error, HubRefused)
+            assert follower.error.error.status == 401
 
     asyncio.run(check())
 
