@@ -66,9 +66,7 @@ def hubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, HubProc
         hub.kill()
 
 
-@pytest.fixture(
-    scope="module", params=[pair for pair in FILES if pair[1] != "login"], ids="-".join
-)
+@pytest.fixture(scope="module", params=[pair for pair in FILES if pair[1] != "login"], ids="-".join)
 def scene(
     request: pytest.FixtureRequest, hubs: dict[str, HubProcess], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[FrontDoor, HubProcess]]:
