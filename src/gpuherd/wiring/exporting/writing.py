@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpuherd.model.errors import Failed
@@ -16,13 +16,14 @@ __all__ = ["replace_files"]
 
 READABLE = 0o644
 """A web server, which is another user, reads what we write."""
+_MOST_LINKS = 8
 
 
 def replace_files(contents: Mapping[Path, bytes]) -> None:
-    """Write every file beside its place and only then put them all in place; what is a link stays one.
+    """Write every file beside its place and only then put them all in place; a link of our own stays one.
 
-    Blocking. ``Failed`` with place and remedy if one cannot be written; then nothing has changed. A file that is there
-    keeps its mode.
+    Blocking. ``Failed`` with place and remedy if one cannot be written; then nothing has changed, or it says which
+    files have. A file of our own that is there keeps its permissions, as far as they are for reading and writing.
     """
     ready: list[tuple[Path, Path]] = []
     try:
@@ -30,10 +31,12 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
             with _telling(file):
                 place = _place(file)
                 ready.append((_beside(place, content), place))
+        done: list[str] = []
         for scratch, place in ready:
-            with _telling(place):
+            with _telling(place, done):
                 scratch.replace(place)
                 _settle(place.parent)
+            done.append(place.name)
     finally:
         for scratch, _ in ready:
             with contextlib.suppress(OSError):
@@ -41,24 +44,41 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
 
 
 def _place(file: Path) -> Path:
-    """Give where a file really lies; ``Failed`` for what must not be replaced, such as a device."""
-    place = file.resolve()
-    try:
-        mode = place.stat().st_mode
-    except FileNotFoundError:
-        return place
-    if stat.S_ISDIR(mode):
+    """Give where a file really lies; ``Failed`` for what must not be replaced: a device, or where others point to."""
+    place = file.parent.resolve() / file.name
+    for _ in range(_MOST_LINKS):
+        try:
+            found = place.lstat()
+        except FileNotFoundError:
+            return place
+        if not stat.S_ISLNK(found.st_mode):
+            break
+        if not _is_own(found):
+            raise Failed(
+                f"{place}: is a link that someone else (user {found.st_uid}) has put there, and is not followed; "
+                "remove it, or name a file in a folder of your own"
+            )
+        target = place.parent / place.readlink()
+        place = target.parent.resolve() / target.name
+    if stat.S_ISDIR(found.st_mode):
         raise Failed(f"{file}: is a folder; name the file to be written")
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(found.st_mode):
         raise Failed(f"{file}: is not a regular file and is left alone; name another file")
     return place
+
+
+def _is_own(found: os.stat_result) -> bool:
+    return found.st_uid in (0, os.geteuid())
 
 
 def _beside(place: Path, content: bytes) -> Path:
     """Write a file of a name of its own into the same folder, down to the disk."""
     mode = READABLE
     with contextlib.suppress(FileNotFoundError):
-        mode = stat.S_IMODE(place.stat().st_mode)
+        found = place.lstat()
+        # Never what someone else has prepared, and never more than reading and writing.
+        if _is_own(found):
+            mode = found.st_mode & 0o664
     descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:100]}.")
     scratch = Path(name)
     try:
@@ -84,16 +104,17 @@ def _settle(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _telling(file: Path) -> Iterator[None]:
-    """Turn what the system says into a sentence with place and remedy."""
+def _telling(file: Path, done: Sequence[str] = ()) -> Iterator[None]:
+    """Turn what the system says into a sentence with place and remedy; ``done``: files that are new already."""
     try:
         yield
     except FileNotFoundError:
         raise Failed(f"{file}: there is no folder {file.parent}; make it, or name another") from None
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, "name another place")
+        rest = f"{', '.join(done)}: new already, the rest" if done else "What was there"
         raise Failed(
-            f"{file}: cannot be written ({error.strerror}); {remedy}. What was there stays as it was"
+            f"{file}: cannot be written ({error.strerror}); {remedy}. {rest} stays as it was"
         ) from error
 
 

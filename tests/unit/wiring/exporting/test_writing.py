@@ -105,3 +105,54 @@ def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path) -> None:
     finally:
         os.seteuid(before)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+def test_what_others_have_put_there_is_neither_followed_nor_a_model(tmp_path: Path) -> None:
+    precious, link, prepared = tmp_path / "records", tmp_path / "data.csv", tmp_path / "index.html"
+    precious.write_bytes(b"precious")
+    link.symlink_to(precious)
+    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+    prepared.write_bytes(b"prepared")
+    os.chown(prepared, NOBODY, NOBODY)
+    prepared.chmod(0o6777)
+
+    with pytest.raises(Failed, match="link that someone else"):
+        replace_files({link: b"new"})
+    replace_files({prepared: b"new"})
+
+    assert precious.read_bytes() == b"precious"
+    assert (prepared.read_bytes(), _mode(prepared), prepared.stat().st_uid) == (b"new", 0o644, 0)
+
+
+def test_no_program_comes_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "index.html"
+    file.write_text("old")
+    file.chmod(0o6775)
+    replace_files({file: b"new"})
+    assert _mode(file) == 0o664
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(Failed, match="not a regular file"):
+        replace_files({one: b"new"})
+
+
+def test_it_is_told_what_is_new_when_a_later_one_cannot_be_put_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    replace = Path.replace
+
+    def refusing(self: Path, target: Path) -> Path:
+        if target.name == "second":
+            raise PermissionError(1, "Operation not permitted")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refusing)
+    with pytest.raises(Failed, match="first: new already"):
+        replace_files({first: b"new", second: b"new"})
+    assert (first.read_bytes(), list(tmp_path.iterdir())) == (b"new", [first])
