@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -155,6 +154,8 @@ def _words(error: HubRefused, about: str) -> list[str]:
 
 def moment(at: int) -> str:
     """Show a time by the clock on this machine's wall."""
+    from datetime import UTC, datetime
+
     try:
         return datetime.fromtimestamp(at, UTC).astimezone().strftime("%a %Y-%m-%d %H:%M %Z")
     except (OverflowError, ValueError, OSError):

@@ -36,12 +36,24 @@ def run(arguments: Sequence[str]) -> int:
     return code
 
 
+def _load_msgspec() -> None:
+    """Load it without ``typing_extensions``, which since Python 3.11 tells it nothing new and takes as long to load."""
+    if "typing_extensions" in sys.modules or "msgspec" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules["typing_extensions"]
+
+
 def _ended(arguments: Sequence[str]) -> int:
     try:
         if instruction := os.environ.get(_COMPLETE):
             from click.shell_completion import shell_complete
 
             return shell_complete(group, {}, "gpuherd", _COMPLETE, instruction)
+        _load_msgspec()
         with group.make_context("gpuherd", [*arguments]) as context:
             group.invoke(context)
     except click.exceptions.Exit as error:

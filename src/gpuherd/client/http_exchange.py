@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import socket
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,9 @@ def exchange(
     ``OSError`` if the line fails, ``TimeoutError`` if nothing comes for too long, ``EOFError`` if the other side hangs
     up without a word, ``NotHttp`` if what it says is something else.
     """
-    with socket.create_connection(address, timeout=silence_seconds) as plain:
+    # Of bytes nothing has to be encoded: the tables for names in other scripts are not loaded.
+    host: Any = address[0].encode() if address[0].isascii() else address[0]
+    with socket.create_connection((host, address[1]), timeout=silence_seconds) as plain:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is None:
             return _ask(plain, address, method, target, headers, content, max_bytes)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-import json
 import re
 import socket
 from typing import TYPE_CHECKING, Any
@@ -67,6 +65,8 @@ class HubUrl(Struct, frozen=True, kw_only=True):
         """Whether others on the way could read along."""
         if self.is_secure or self.host == "localhost":
             return False
+        import ipaddress  # noqa: PLC0415 - most hubs are reached by https
+
         try:
             return not ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -277,4 +277,6 @@ def _tls(ca_file: str | None) -> SSLContext:
 
 def plain_json(answer: bytes) -> str:
     """Give an answer as JSON text in which nothing can act on a terminal."""
+    import json  # noqa: PLC0415 - for those who ask for JSON
+
     return json.dumps(json.loads(answer), indent=2)
