@@ -165,7 +165,7 @@ def _cell(name: str, width: int, gpu: LiveGpu, state: str, pen: Pen, scene: Scen
             return [Segment(fit(indent + (gpu.label if is_by_node else gpu.place), width), pen.text)]
         case "type":
             profile = gpu.facts.profile
-            return [Segment(fit(gpu.name if profile is None else fit(profile, 16).strip(), width), pen.muted)]
+            return [Segment(fit(gpu.name if profile is None else shown(profile, 16), width), pen.muted)]
         case "state":
             return sign_and_word(state, width, pen, is_strong=state in ("free", "fault"))
         case "bar":

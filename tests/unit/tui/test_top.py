@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import io
+import unicodedata
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 from textual.pilot import Pilot
 
 from gpuherd.client.errors import HubRefused
+from gpuherd.client.herd_views import Herd, Notice
 from gpuherd.client.live import Condition
 from gpuherd.client.live_messages import GpuColumns, GpuStateColumns, HerdChange, OwnProcesses
 from gpuherd.client.live_picture import Pictures
 from gpuherd.client.views import Account, HubError, Session
 from gpuherd.tui import TopApp, looks_light
 from gpuherd.tui.board import Board
-from support.watched_herd import ScriptedFeed, StillClock, device, made_up_herd, node, story
+from gpuherd.tui.strips import Pane, Strips
+from support.watched_herd import HOSTILE, ScriptedFeed, StillClock, device, made_up_herd, node, story
 
 Scenario = Callable[["Stage"], Coroutine[Any, Any, None]]
 
@@ -395,3 +399,42 @@ def test_ten_thousand_lines_are_not_drawn_one_by_one() -> None:
 def test_what_the_terminal_says_of_its_colours(told: str, is_light: bool) -> None:
     assert looks_light({"COLORFGBG": told}) is is_light
     assert not looks_light({})
+
+
+def test_whatever_is_told_nothing_acts_on_the_terminal() -> None:
+    """Every text that a hub can tell is hostile, in every list and in the details."""
+    told = msgspec.json.decode(msgspec.json.encode(made_up_herd()))
+    herd = msgspec.convert(_poisoned(told), Herd)
+
+    async def scenario(at: Stage) -> None:
+        views: tuple[tuple[str, ...], ...] = (
+            ("down", "enter"), ("escape", "home", "enter"), ("escape", "g", "2"), ("g", "3"), ("g", "1", "f", "4"),
+            ("escape", "2"), ("3",), ("4",), ("1", "n"), ("question_mark",),
+        )  # fmt: skip
+        for keys in views:
+            await at.press(*keys)
+            drawn = [segment.text for strip in _strips(at) for segment in strip]
+            wrong = [
+                text for text in drawn if any(unicodedata.category(letter) in ("Cc", "Cf") for letter in text)
+            ]
+            assert wrong == [], keys
+        assert any("[red]" in text for text in drawn) or at.shows("[red]")
+
+    news = Pictures().snapshot(herd, 1.0)
+    notices = (Notice(code=HOSTILE, message=HOSTILE),)
+    play(scenario, structs.replace(news, notices=notices), Condition("polling", HOSTILE), size=(150, 40))
+
+
+def _poisoned(told: Any, key: str = "") -> Any:
+    """Put something hostile behind every text; what things are known by stays apart."""
+    if isinstance(told, dict):
+        return {name: _poisoned(value, name) for name, value in told.items()}
+    if isinstance(told, list):
+        return [_poisoned(value, key) for value in told]
+    is_known = key in ("phase", "kind") or not isinstance(told, str)
+    return told if is_known else f"{told}{HOSTILE}"
+
+
+def _strips(at: Stage) -> list[Any]:
+    widgets = [at.board, *at.app.screen_stack[0].query(Pane), *at.app.screen_stack[0].query(Strips)]
+    return [widget.render_line(y) for widget in widgets for y in range(widget.size.height)]
