@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Queue
 from typing import Any
 from xmlrpc.server import SimpleXMLRPCRequestHandler, SimpleXMLRPCServer
 
@@ -111,6 +112,25 @@ def posting(port: int, hostname: str) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+
+
+@contextmanager
+def old_backend(port: int) -> Iterator[Queue[str]]:
+    """Listen as the Express backend does; gives the names of the nodes that post."""
+    posted: Queue[str] = Queue()
+
+    class Backend(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.put(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["hostname"])
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", port), Backend)):
+        yield posted
 
 
 class _NodeInfo(BaseHTTPRequestHandler):

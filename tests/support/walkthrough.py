@@ -33,6 +33,7 @@ class Step:
 
     commands: str
     line: int
+    """Where it stands in the page."""
     title: str = ""
     where: str = ""
     """The word before the prompt: ``hub`` of ``hub$``."""
@@ -40,6 +41,8 @@ class Step:
     """What the page says that a console's command prints."""
     following: str = ""
     """The prose up to the next block."""
+    is_script: bool = True
+    """A ``sh`` block, not a line of a console."""
 
 
 def steps_of(page: Path) -> list[Step]:
@@ -66,7 +69,9 @@ def _typed(content: str, line: int, title: str) -> Iterator[Step]:
         prompt = _PROMPT.match(lines[start])
         assert prompt is not None
         printed = "\n".join(lines[start + 1 : end])
-        yield Step(prompt[2], line + start, title, prompt[1], f"{printed}\n" if printed else "")
+        yield Step(
+            prompt[2], line + start, title, prompt[1], f"{printed}\n" if printed else "", is_script=False
+        )
 
 
 class Walk:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from e2e.hub_process import ask
-from support.old_tools import dropping, node_info_node, posting, rpc_node, write_nvidia_smi
+from support.old_tools import dropping, node_info_node, old_backend, posting, rpc_node, write_nvidia_smi
 from support.running import eventually, free_port
 from support.sshd import make_key, need_sshd, running_sshd
 from support.walkthrough import Walk, steps_of
@@ -29,16 +29,25 @@ class Installation(Walk):
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         super().__init__(folder, stack)
         self.hub_port = free_port()
+        self._old_files: dict[str, str] = {}
         self.replaced |= {
             "127.0.0.1:8470": f"127.0.0.1:{self.hub_port}",
             "192.168.0.0/24": "127.0.0.0/8",
             "0.0.0.0:": "127.0.0.1:",
+            # Not this machine: a service is made of it, for one that is being put together.
+            " --check\n": f" --root {folder / 'machine'}\n",
         }
+        (folder / "machine").mkdir()
         # What a site would have at /etc/gpuherd and /var/lib/gpuherd must stay within the test.
         self.write(
             "gpuherd.toml",
             f'[hub]\nlisten = "127.0.0.1:{self.hub_port}"\nstate_dir = "{folder / "state"}"\n',
         )
+
+    def old_file(self, name: str, text: str) -> None:
+        """Write a file of the older tool, which nothing may change."""
+        self.write(name, text)
+        self._old_files[name] = text
 
     def write(self, name: str, text: str) -> None:
         file = self.folder / name
@@ -52,8 +61,13 @@ class Installation(Walk):
         return taken
 
     def follow_guide(self, name: str) -> None:
-        """Run every command of a guide, in its order."""
-        self.follow(steps_of(GUIDES / name), is_up=self.is_up)
+        """Run every command of a guide, in its order; the way back stays open: no old file is changed by it.
+
+        What is typed at a console's prompt is for many machines at once, and is tried where there are such.
+        """
+        self.follow([step for step in steps_of(GUIDES / name) if step.is_script], is_up=self.is_up)
+        assert (self.folder / "machine/etc/systemd/system/gpuherd-hub.service").is_file()
+        assert {old: (self.folder / old).read_text() for old in self._old_files} == self._old_files
 
     def is_up(self) -> bool:
         try:
@@ -85,17 +99,20 @@ def _agents(nodes: dict[str, Any], way: str = "push") -> list[Any]:
 
 def test_push(installation: Installation) -> None:
     door = installation.port("127.0.0.1:3000")
-    installation.write(
+    installation.old_file(
         "run-this-on-every-node.sh",
         f'#!/bin/bash\nSERVER="127.0.0.1:{door}/"\nwhile true\ndo\n'
         '    curl -s -X POST -H "Content-Type: application/json" -d "$(gpustat --json)" "$SERVER"\n'
         "    sleep 1\ndone\n",
     )
-    installation.stack.enter_context(posting(door, "node-0"))
-    installation.follow_guide("push.md")
-    nodes = eventually(installation.nodes, lambda n: _live("node-0")(n) and bool(_agents(n)))
-    assert nodes["node-0"]["way"] == "gpustat"
-    assert nodes["node-0"]["devices"][0]["processes"][0]["user"] == "pusher"
+    with posting(door, "node-0"):
+        installation.follow_guide("push.md")
+        nodes = eventually(installation.nodes, lambda n: _live("node-0")(n) and bool(_agents(n)))
+        assert nodes["node-0"]["way"] == "gpustat"
+        assert nodes["node-0"]["devices"][0]["processes"][0]["user"] == "pusher"
+        installation.stack.close()  # and back: the old backend gets its port again, and what the nodes post
+        with old_backend(door) as posted:
+            assert posted.get(timeout=30) == "node-0"
 
 
 def test_pull(installation: Installation) -> None:
@@ -105,7 +122,7 @@ def test_pull(installation: Installation) -> None:
     installation.replaced["0.0.0.0:8472"] = f"127.0.0.1:{free_port()}"
     installation.replaced["0.0.0.0:7090"] = f"127.0.0.1:{free_port()}"
     installation.replaced["192.168.0.1"] = "127.0.0.1"
-    installation.write("hosts.txt", f"127.0.0.1:{port}\n")
+    installation.old_file("hosts.txt", f"127.0.0.1:{port}\n")
     installation.follow_guide("pull.md")
     nodes = eventually(installation.nodes, _live("127.0.0.1"))
     assert nodes["127.0.0.1"]["name"] == "node-1 (127.0.0.1)"
@@ -124,7 +141,7 @@ def test_ssh_static(installation: Installation) -> None:
     key = make_key(folder / "id_ed25519")
     sshd.authorize(key)
     installation.replaced["host1.domain.tld"] = f"127.0.0.1:{sshd.port}"
-    installation.write(
+    installation.old_file(
         "config.ini", f"[common]\nuser = root\nhosts = 127.0.0.1:{sshd.port}\nkey_filename=id_ed25519\n"
     )
     installation.follow_guide("ssh-static.md")
@@ -137,17 +154,17 @@ def test_lip6(installation: Installation) -> None:
     data = installation.folder / "data"
     data.mkdir()
     installation.stack.enter_context(dropping(data, "gputest001-pa4", every_seconds=6.0))
-    installation.write(
+    installation.old_file(
         "index.php",
         "<?php\n$HOSTS = array('gputest001-pa4' => 'Paris 1');\n"
         "$SHORT_GPU_NAMES = array('GeForce GTX 1080 Ti' => '1080Ti');\n?>\n",
     )
-    installation.write("aliases.csv", "dropper,drop,person # the same\n")
-    installation.write(
+    installation.old_file("aliases.csv", "dropper,drop,person # the same\n")
+    installation.old_file(
         "data/comments.json",
         '{"gputest001-pa4": [  // GPU 0\n  {"name": "drop", "date": "2099-07-01 00:00", "comment": "by Santa"},\n]}',
     )
-    installation.write(
+    installation.old_file(
         "fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "http://127.0.0.1:8500/v1/catalog/service/gpu"}'
     )
     installation.follow_guide("lip6.md")
@@ -163,12 +180,12 @@ def test_lip6(installation: Installation) -> None:
 
 def test_rpc(installation: Installation) -> None:
     port = installation.stack.enter_context(rpc_node())
-    installation.write(
+    installation.old_file(
         "config.yml",
         "# Config for GPU monitor\nweb_port: 8042\n"
         f"rpc_port: {port}\nrpc_timeout: 2\nhosts:\n  - localhost\n",
     )
-    installation.write(
+    installation.old_file(
         "ansible-install/hosts",
         "[webserver]\nserver ansible_host=127.0.0.1 ansible_user=me ansible_remote_tmp=/tmp/.ansible/tmp\n\n"
         "[rpcservers]\nhost1 ansible_host=127.0.0.1 ansible_user=me ansible_remote_tmp=/tmp/.ansible/tmp\n",
