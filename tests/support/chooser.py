@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -21,11 +23,17 @@ from support.hub import eventually
 __all__ = ["Chooser", "Command", "LossyWay", "Terminal", "living_hub", "lossy_way"]
 
 DEADLINE_SECONDS = 60.0
+_PR_SET_PDEATHSIG = 1
 _LEAD = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
+
+
+def _die_with_the_test() -> None:
+    """A test that fails, or is killed, leaves no command behind that waits for ever."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Command:
@@ -145,6 +153,7 @@ class Chooser:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={**kept, **self.environment, **environment},
+            preexec_fn=_die_with_the_test,
         )
         return Command(process)
 
