@@ -118,10 +118,19 @@ def test_a_second_run_changes_nothing(herd: Herd) -> None:
     assert (main_pid(herd.machine, HUB), main_pid(herd.machine, AGENT)) == before
 
 
-def test_what_root_leaves_in_the_hub_s_folder_is_the_hub_s_after_a_start(herd: Herd) -> None:
-    herd.machine.run("touch", "/var/lib/gpuherd/left-by-root")
-    herd.machine.run("systemctl", "restart", HUB)
-    assert herd.machine.tell("stat", "-c", "%U", "/var/lib/gpuherd/left-by-root") == "gpuherd"
+def test_root_s_commands_leave_nothing_of_root_s_in_the_hub_s_folder(herd: Herd) -> None:
+    machine = herd.machine
+    machine.write("/root/password", "correct horse battery staple", mode="0600")
+    machine.run(GPUHERD, "user", "create", "grace", "--password-file", "/root/password")
+    machine.run(GPUHERD, "hub", "node", "secret", "gpu07")
+    machine.run(GPUHERD, "backup", "/root/records")
+    assert machine.tell("stat", "-c", "%U %a", "/root/records") == "root 600"
+    machine.run("systemctl", "stop", HUB)
+    machine.run(GPUHERD, "restore", "/root/records", "--replace")
+    assert "grace" in machine.tell(GPUHERD, "user", "list")
+    assert machine.tell("find", "/var/lib/gpuherd", "!", "-user", "gpuherd") == ""
+    machine.run("systemctl", "start", HUB)
+    live_node(herd)
 
 
 @pytest.mark.parametrize("unit", [HUB, AGENT])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuherd.cli.as_owner import acting_as_owner, acting_as_root
 from gpuherd.model.people import ROLES
 
 if TYPE_CHECKING:
@@ -33,7 +34,11 @@ def _config(context: click.Context) -> Config:
 def _people(context: click.Context) -> Iterator[PeopleRecords]:
     from gpuherd.api.open_records import open_hub_records
 
-    with contextlib.closing(open_hub_records(_config(context).hub)) as records:
+    settings = _config(context).hub
+    with (
+        acting_as_owner(settings.state_dir),
+        contextlib.closing(open_hub_records(settings)) as records,
+    ):
         yield records.people
 
 
@@ -70,7 +75,8 @@ def _new_password(name: str, file: Path | None, is_made_up: bool) -> str:
         password = sys.stdin.readline().rstrip("\r\n")
     else:
         try:
-            password = file.read_text(encoding="utf-8").rstrip("\r\n")
+            with acting_as_root():
+                password = file.read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise Misconfigured(f"{file}: cannot be read as text; name a file with the password") from error
     check_new_password(password, name)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpuherd.cli.as_owner import acting_as_owner
+
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
@@ -56,7 +58,10 @@ def import_comments(context: click.Context, file: Path, zone: str | None, dry_ru
     used = _zone(config, zone)
     comments = read_comments_file(file, used)
     now = time.time()
-    with contextlib.closing(open_hub_records(config.hub)) as records:
+    with (
+        acting_as_owner(config.hub.state_dir),
+        contextlib.closing(open_hub_records(config.hub)) as records,
+    ):
         herd = known_herd(config, records.nodes.load().nodes)
         placed, unplaced = place_entries(comments.entries, herd)
         current = [one for one in placed if one.entry.until > now]
@@ -102,7 +107,10 @@ def export_comments(context: click.Context, file: Path, zone: str | None) -> Non
 
     config = _config(context)
     now = time.time()
-    with contextlib.closing(open_hub_records(config.hub)) as records:
+    with (
+        acting_as_owner(config.hub.state_dir),
+        contextlib.closing(open_hub_records(config.hub)) as records,
+    ):
         herd = known_herd(config, records.nodes.load().nodes)
         bookings = records.bookings.overlapping(starts_at=int(now) - PAST_SHOWN_SECONDS, ends_at=int(now) + 1)
     content = write_comments(comment_entries(herd, bookings, now), _zone(config, zone))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuherd.cli.account import account, setup_link
+from gpuherd.cli.as_owner import become_owner
 from gpuherd.cli.backup import backup, restore
 from gpuherd.cli.comments import export_comments, import_comments
 
@@ -48,10 +49,17 @@ def _load(context: click.Context, **hub: object) -> Config:
     return load(config_file, {"hub": {"state_dir": None if state_dir is None else str(state_dir), **hub}})
 
 
+def _load_as_owner(context: click.Context) -> Config:
+    """Load the configuration, and be whom the hub's folder belongs to from then on."""
+    config = _load(context)
+    become_owner(config.hub.state_dir)
+    return config
+
+
 def _enrolment(context: click.Context) -> Enrolment:
     from gpuherd.api.enrolling import open_enrolment
 
-    return open_enrolment(_load(context).hub)
+    return open_enrolment(_load_as_owner(context).hub)
 
 
 @command.command()
@@ -80,7 +88,9 @@ async def _run(config: Config) -> None:
         async with configured_hub(config) as hub:
             click.echo(f"gpuherd hub: {hub.url}")
             systemd = Systemd.of(os.environ)
-            if not systemd.is_there:  # what a service prints is kept in the journal: no place for a link that logs in
+            if (
+                not systemd.is_there
+            ):  # what a service prints is kept in the journal: no place for a link that logs in
                 await tell_setup_link(hub, click.echo)
             async with told(systemd, lambda: hub_pulse(hub)):
                 await hub.run_until(stop)
@@ -124,15 +134,17 @@ def node() -> None:
 @click.pass_context
 def list_nodes(context: click.Context) -> None:
     """List the nodes: enrolled, listed in the configuration, or come by themselves."""
+    from gpuherd.api.enrolling import open_enrolment
     from gpuherd.api.known_nodes import FILE_NAME, load_known
     from gpuherd.auth.enrolment import node_id_for
     from gpuherd.model.errors import Refused
 
-    with contextlib.closing(_enrolment(context)) as enrolment:
+    config = _load_as_owner(context)
+    with contextlib.closing(open_enrolment(config.hub)) as enrolment:
         for record in enrolment.nodes():
             enrolled = datetime.fromtimestamp(record.enrolled_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
             click.echo(f"{record.id}\t{record.name}\tenrolled {enrolled}")
-    known = load_known(_load(context).hub.state_dir / FILE_NAME)
+    known = load_known(config.hub.state_dir / FILE_NAME)
     for name, targets in known.groups.items():
         for target in targets:
             with contextlib.suppress(Refused):  # a name that makes no id is left out by the hub, too
@@ -163,7 +175,7 @@ def show_secret(context: click.Context, name: str) -> None:
     from gpuherd.auth.node_secrets import load_or_create_master, node_secret
     from gpuherd.wiring.pull_secrets import master_file
 
-    config = _load(context)
+    config = _load_as_owner(context)
     node_id = node_id_for(name)
     click.echo(node_secret(load_or_create_master(master_file(config)), node_id))
 
@@ -181,7 +193,7 @@ def accept_key(context: click.Context, host: str, replace: bool, yes: bool) -> N
     from gpuherd.wiring.lookup import ssh_target
     from gpuherd.wiring.ways.surroundings import ACCEPTED_KEYS, located
 
-    config = _load(context)
+    config = _load_as_owner(context)
     file = config.hub.state_dir / ACCEPTED_KEYS
 
     async def fetch() -> tuple[Any, bool]:

@@ -1,0 +1,71 @@
+"""Root in a folder of someone else's: what is done there is done as its owner.
+
+The hub's folder belongs to the hub's user. Whoever takes over the hub could lay links there for root to follow; and
+what root made there the hub could not read. So root's own commands act as the folder's owner while they work in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["acting_as_owner", "acting_as_root", "become_owner"]
+
+
+def _owner(folder: Path) -> tuple[int, int] | None:
+    """Give user and group of a folder that root must not act in as root; None if it may, or is not root."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        facts = folder.stat()
+    except OSError:
+        return None
+    return None if facts.st_uid == 0 else (facts.st_uid, facts.st_gid)
+
+
+def become_owner(folder: Path) -> None:
+    """Be the folder's owner from now on, if this is root and the folder is another's."""
+    owner = _owner(folder)
+    if owner is not None:
+        user, group = owner
+        os.setgroups([group])
+        os.setgid(group)
+        os.setuid(user)
+
+
+@contextmanager
+def acting_as_owner(folder: Path) -> Iterator[bool]:
+    """Act as the folder's owner for a while, if this is root and the folder is another's; tells whether it is so."""
+    owner = _owner(folder)
+    if owner is None:
+        yield False
+        return
+    groups = os.getgroups()
+    user, group = owner
+    os.setgroups([group])
+    os.setegid(group)
+    os.seteuid(user)
+    try:
+        yield True
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
+
+
+@contextmanager
+def acting_as_root() -> Iterator[None]:
+    """Be root again for a moment, within ``acting_as_owner``: for files of root's own."""
+    user, group = os.geteuid(), os.getegid()
+    if os.getuid() != 0 or user == 0:
+        yield
+        return
+    os.seteuid(0)
+    os.setegid(0)
+    try:
+        yield
+    finally:
+        os.setegid(group)
+        os.seteuid(user)

@@ -1,0 +1,55 @@
+"""Root's commands in the hub's folder: done as its owner, so that no link there leads root anywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuherd.cli.as_owner import acting_as_owner, acting_as_root
+
+OWNER = 64_999
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as others")
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("state")
+    parents = [folder.parent, folder.parent.parent]
+    modes = [parent.stat().st_mode for parent in parents]
+    for parent in parents:
+        parent.chmod(0o755)
+    os.chown(folder, OWNER, OWNER)
+    yield folder
+    for parent, mode in zip(parents, modes, strict=True):
+        parent.chmod(mode)
+
+
+def test_what_is_made_belongs_to_the_owner_and_root_is_root_again_afterwards(folder: Path) -> None:
+    with acting_as_owner(folder) as is_other:
+        assert is_other
+        (folder / "made").touch()
+    assert (folder / "made").stat().st_uid == OWNER
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+
+
+def test_a_link_to_root_s_file_leads_nowhere(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("root's")
+    secret.chmod(0o600)
+    (folder / "link").symlink_to(secret)
+    with acting_as_owner(folder):
+        with pytest.raises(PermissionError):
+            (folder / "link").write_text("hub's")
+        with acting_as_root():
+            assert secret.read_text() == "root's"
+        assert os.geteuid() == OWNER
+
+
+def test_root_s_own_folder_is_left_to_root(tmp_path: Path) -> None:
+    with acting_as_owner(tmp_path) as is_other:
+        assert not is_other
+        assert os.geteuid() == 0
