@@ -127,6 +127,7 @@ def test_the_steps_of_the_agents_image_work(tmp_path: Path) -> None:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "GPUHERD_SKIP_WEB": "1",  # the page is built by other tests, and takes half a minute
         "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say: without
+        "PIP_NO_COMPILE": "1",
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(packed_wheels(tmp_path / "needed").with_suffix("")),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
