@@ -19,7 +19,7 @@ from gpuherd.agent.tls import tls_context
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.text import clean
 
-__all__ = ["HOW_TO_ENROL", "Credentials", "read_secret"]
+__all__ = ["HOW_TO_ENROL", "Credentials", "enrolled_at", "hub_file", "read_secret"]
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +67,19 @@ def read_secret(file: str, what: str) -> str:
     return text
 
 
+def hub_file(credential_file: Path) -> Path:
+    """Give the file that names the hub which a credential was given by."""
+    return credential_file.with_name(f"{credential_file.name}.hub")
+
+
+def enrolled_at(credential_file: Path) -> str | None:
+    """Tell which hub gave this credential; None if that is not known, as for one that was put there by hand."""
+    try:
+        return hub_file(credential_file).read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
 class Credentials:
     """Gives this node's credential, enrolling first if there is none yet. Blocking: call it in a thread."""
 
@@ -92,6 +105,7 @@ class Credentials:
             tls_context(self._tls_ca_file)
         if self._has_credential():
             read_secret(str(self._credential_file), "credential")
+            self._check_hub()
         elif self._join_token_file is not None:
             # Read now: standard input is there only once, and a wrong path should stop the start.
             self._join_token = read_secret(self._join_token_file, "join token")
@@ -104,7 +118,18 @@ class Credentials:
         """Give the credential. ``Failed`` if the hub cannot be reached, ``Misconfigured`` if it says no."""
         if not self._has_credential():
             self._enrol()
+        self._check_hub()
         return read_secret(str(self._credential_file), "credential")
+
+    def _check_hub(self) -> None:
+        """See that the credential is shown to the hub that gave it: another could speak as this node with it."""
+        known_to = enrolled_at(self._credential_file)
+        if known_to is not None and known_to != self.address.url:
+            raise Misconfigured(
+                f"agent.hub_url: this node is enrolled at {clean(known_to, 300)}, and its credential is not shown to "
+                f"{self.address.url}; to enrol it there delete {self._credential_file} and start with a join token, or "
+                f"if it is the same hub under another address delete {hub_file(self._credential_file)}"
+            )
 
     def _has_credential(self) -> bool:
         try:
@@ -199,6 +224,8 @@ class Credentials:
         return self._credential_file.with_name(f".{self._credential_file.name}.new")
 
     def _store(self, credential: str) -> None:
+        # Whose it is goes first: a credential that lies there without would be shown to anyone.
+        self._write(hub_file(self._credential_file), self.address.url + "\n")
         self._write(self._credential_file, credential + "\n")
         self._unfinished.unlink(missing_ok=True)
 

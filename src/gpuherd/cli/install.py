@@ -60,7 +60,11 @@ def hub(listen: str | None, base_path: str | None, config_file: Path | None, **o
 
     config_text = None if config_file is None else config_file.read_text(encoding="utf-8")
     installation = _installation(**options)
-    outcome = installation.hub(_given(listen=listen, base_path=base_path), config_text)
+    # What others may not read stays so.
+    is_secret = config_file is not None and not config_file.stat().st_mode & 0o004
+    outcome = installation.hub(
+        _given(listen=listen, base_path=base_path), config_text, is_config_secret=is_secret
+    )
     _tell(outcome, **options)
     if not options["as_json"] and installation.is_here and not options["is_only_check"]:
         settings = load(installation.config_file).hub

@@ -92,7 +92,7 @@ def test_a_token_buys_a_credential_that_is_kept(
     assert file.read_text() == CREDENTIAL + "\n"
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert [path.name for path in file.parent.iterdir()] == ["credential"]
+    assert {path.name for path in file.parent.iterdir()} == {"credential", "credential.hub"}
     assert "gpu01" in caplog.text
     assert request["credential"] not in caplog.text
     assert TOKEN not in caplog.text
@@ -189,6 +189,23 @@ def test_an_unfinished_enrolment_goes_on_after_a_restart_but_not_at_another_hub(
     assert first == second
     assert elsewhere["credential"] != first, "another hub could speak as this node with it"
     assert re.fullmatch(r"ghn_[A-Za-z0-9_-]{43}", first)
+
+
+def test_a_credential_is_shown_to_the_hub_that_gave_it_and_to_no_other(
+    hub: EnrolHub, tmp_path: Path, token_file: Path
+) -> None:
+    credentials(hub, tmp_path, token_file).get()
+    other = EnrolHub()
+    try:
+        for use in (Credentials.check, Credentials.get):
+            with pytest.raises(Misconfigured, match=f"this node is enrolled at {hub.address.url}"):
+                use(credentials(other, tmp_path, token_file))
+        (
+            tmp_path / "state" / "credential.hub"
+        ).unlink()  # as the message says: it is the same under another name
+        assert credentials(other, tmp_path, token_file).get() == CREDENTIAL
+    finally:
+        other.stop()
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"ghn_short http://x\n", b"a b c"])

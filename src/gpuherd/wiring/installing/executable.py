@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuherd.model.errors import Misconfigured
 
-__all__ = ["check_reachable", "own_executable"]
+__all__ = ["as_word", "check_reachable", "own_executable"]
 
 _HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 - compared, not written
 PACKAGED = "/usr/bin/gpuherd"
@@ -19,7 +19,13 @@ def own_executable() -> str:
     beside = Path(sys.executable).parent / "gpuherd"
     if packaged.is_symlink() and packaged.resolve() == beside.resolve():
         return PACKAGED
-    return str(beside) if beside.is_file() else f"{sys.executable} -P -m gpuherd"
+    return as_word(str(beside)) if beside.is_file() else f"{as_word(sys.executable)} -P -m gpuherd"
+
+
+def as_word(path: str) -> str:
+    """Write a path as systemd reads it as one word: with its specifiers, variables and blanks escaped."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return escaped if escaped == path and " " not in path else f'"{escaped}"'
 
 
 def check_reachable(prefixes: tuple[str, ...] = (sys.prefix, sys.base_prefix)) -> None:

@@ -74,7 +74,7 @@ class TargetFiles:
         if is_change and not self._is_only_check:
             fresh = place.with_name(f".{place.name}.new")
             try:
-                place.parent.mkdir(parents=True, exist_ok=True)
+                _make_folder(place.parent)
                 fresh.unlink(missing_ok=True)
                 fresh.symlink_to(target)
                 fresh.replace(place)
@@ -102,7 +102,7 @@ class TargetFiles:
     def _write(place: Path, text: str, mode: int) -> None:
         fresh = place.with_name(f".{place.name}.new")
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(place.parent)
             fresh.unlink(missing_ok=True)
             # Made with its mode: a secret is never open to others, not even for a moment.
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -118,3 +118,10 @@ class TargetFiles:
                 raise
         except OSError as error:
             raise Misconfigured(f"{place}: cannot be written: {error.strerror}") from error
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder that services may enter, whatever the umask of who installs."""
+    for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+        missing.mkdir()
+        missing.chmod(0o755)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
+from gpuherd.agent.address import HubAddress
+from gpuherd.agent.enrol import enrolled_at
 from gpuherd.model.errors import Misconfigured
+from gpuherd.wiring.config import read_config
 from gpuherd.wiring.installing.config_file import CONFIG_PATH, Choices, config_with
 from gpuherd.wiring.installing.executable import check_reachable, own_executable
 from gpuherd.wiring.installing.files import Changes, TargetFiles
@@ -22,6 +26,7 @@ CREDENTIAL_PATHS = ("/var/lib/gpuherd-agent/credential", "/var/lib/private/gpuhe
 SYSUSERS_PATH = "/etc/sysusers.d/gpuherd.conf"
 _PACKAGED_UNITS = ("/usr/lib/systemd/system", "/lib/systemd/system")
 _OWN_UNITS = "/etc/systemd/system"
+_MARK = "this file is written anew by updates"
 _BACKOFF_SINCE_VERSION = 254
 _BACKOFF = "RestartSteps=8\nRestartMaxDelaySec=120"
 
@@ -69,15 +74,20 @@ class Installation:
         """Where the configuration is."""
         return self.files.at(CONFIG_PATH)
 
-    def hub(self, choices: dict[str, str], config_text: str | None = None) -> Outcome:
-        """Install the hub; ``config_text`` is a whole configuration to begin with."""
+    def hub(
+        self, choices: dict[str, str], config_text: str | None = None, *, is_config_secret: bool = False
+    ) -> Outcome:
+        """Install the hub; ``config_text`` is a whole configuration to begin with, which may be for the hub alone."""
         self._check()
-        is_configured = self._configure({"hub": choices}, config_text)
+        mode = 0o640 if is_config_secret and not self.config_file.exists() else None
+        is_configured = self._configure({"hub": choices}, config_text, mode)
         users = resources.files("gpuherd.wiring.installing").joinpath("units/gpuherd.sysusers")
         if not self._is_packaged("hub"):
             self.files.put(SYSUSERS_PATH, users.read_text(encoding="utf-8"))
             if self._is_live:
                 self._services.make_user(SYSUSERS_PATH)
+        if mode is not None and self._is_live:
+            shutil.chown(self.config_file, group="gpuherd")
         self._run("hub", self._enable("hub"), is_configured=is_configured)
         return self._outcome(
             "make yourself the admin with the link that this prints: gpuherd hub setup-link",
@@ -87,10 +97,19 @@ class Installation:
     def agent(self, choices: dict[str, str], join_token: str | None = None) -> Outcome:
         """Install the agent. The token is kept for the first start only, readable by root only."""
         self._check()
-        is_enrolled = self._is_enrolled()
+        other_hub = self._other_hub(choices.get("hub_url"))
+        if other_hub is not None and join_token is None:
+            raise Misconfigured(
+                f"this node is enrolled at {other_hub}: give a join token of the other hub with --join-token-file to "
+                "enrol it there, or if it is the same hub under another address delete "
+                f"{self.files.at(CREDENTIAL_PATHS[0])}.hub"
+            )
+        is_enrolled = self._is_enrolled() and other_hub is None
         if not is_enrolled and join_token is None:
             self._check_token()
         is_configured = self._configure({"agent": choices}, None)
+        if other_hub is not None:
+            self._leave_hub()
         if not is_enrolled and join_token is not None:
             self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
         self._run("agent", self._enable("agent"), is_configured=is_configured)
@@ -133,7 +152,7 @@ class Installation:
         if self.is_here:
             check_reachable()
 
-    def _configure(self, choices: Choices, config_text: str | None) -> bool:
+    def _configure(self, choices: Choices, config_text: str | None, mode: int | None = None) -> bool:
         place = str(self.files.at(CONFIG_PATH))
         before = self.files.text(CONFIG_PATH)
         if config_text is not None:
@@ -144,7 +163,7 @@ class Installation:
                 )
             before = config_text
         text = config_with(choices, before, place)
-        return self.files.put(CONFIG_PATH, text, mode=self._mode(CONFIG_PATH))
+        return self.files.put(CONFIG_PATH, text, mode=mode or self._mode(CONFIG_PATH))
 
     def _mode(self, path: str) -> int:
         """Give the mode a file has, which its owner may have chosen; else that everyone may read it."""
@@ -153,6 +172,24 @@ class Installation:
 
     def _is_enrolled(self) -> bool:
         return any(self.files.at(path).exists() for path in CREDENTIAL_PATHS)
+
+    def _other_hub(self, hub_url: str | None) -> str | None:
+        """Give the hub at which this node is enrolled, if that is another than the one it shall report to."""
+        if hub_url is None or not self._is_enrolled():
+            return None
+        known_to = next(filter(None, (enrolled_at(self.files.at(path)) for path in CREDENTIAL_PATHS)), None)
+        if known_to is None:  # enrolled before that was written down: what it has reported to until now
+            before = read_config(self.files.text(CONFIG_PATH) or "", CONFIG_PATH).agent.hub_url
+            known_to = None if before is None else HubAddress.parse(before).url
+        return known_to if known_to is not None and known_to != HubAddress.parse(hub_url).url else None
+
+    def _leave_hub(self) -> None:
+        """Forget the credential of the hub that this node reported to; what it has kept for it stays."""
+        if self._is_live and self._may_start:
+            self._services.stop(_unit("agent"))
+        for path in CREDENTIAL_PATHS:
+            self.files.remove(path)
+            self.files.remove(f"{path}.hub")
 
     def _check_token(self) -> None:
         """See that a node which is not enrolled can be, or need not; ``Misconfigured`` says how to get a token."""
@@ -163,8 +200,6 @@ class Installation:
             )
 
     def _listens(self) -> bool:
-        from gpuherd.wiring.config import read_config  # noqa: PLC0415 - rarely asked
-
         return read_config(self.files.text(CONFIG_PATH) or "", CONFIG_PATH).agent.listen is not None
 
     def _is_packaged(self, part: Part) -> bool:
@@ -187,6 +222,9 @@ class Installation:
             is_changed = self.files.put(f"{_OWN_UNITS}/{unit}", unit_text(part, self._executable, version))
         else:
             self._changes.note(packaged, is_change=False)
+            # One that we wrote before the package came would go on hiding the package's.
+            if _MARK in (self.files.text(f"{_OWN_UNITS}/{unit}") or ""):
+                is_changed = self.files.remove(f"{_OWN_UNITS}/{unit}")
         is_linked = self.files.link(_boot_link(unit), packaged or f"{_OWN_UNITS}/{unit}")
         if (is_changed or is_linked) and self._is_live and self._may_start:
             self._services.reload()

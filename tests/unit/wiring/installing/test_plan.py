@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuherd.model.errors import Misconfigured, Refused
-from gpuherd.wiring.installing.executable import check_reachable
+from gpuherd.wiring.installing.executable import as_word, check_reachable
 from gpuherd.wiring.installing.plan import Installation, Part, unit_text
 
 HUB_FILES = [
@@ -67,6 +67,23 @@ def test_an_enrolled_node_needs_no_token_and_keeps_none(tmp_path: Path) -> None:
     credential.write_text("ghn_secret\n")
     assert "/etc/gpuherd/join-token" not in installation(tmp_path).agent(HUB, "ghj_token").changed
     assert installation(tmp_path).agent(HUB).changed == []
+
+
+def test_a_node_goes_over_to_another_hub_only_with_a_token_of_it(tmp_path: Path) -> None:
+    credential = tmp_path / "var/lib/gpuherd-agent/credential"
+    credential.parent.mkdir(parents=True)
+    credential.write_text("ghn_secret\n")
+    credential.with_name("credential.hub").write_text("http://127.0.0.1:8470\n")
+    assert "/etc/gpuherd/join-token" not in installation(tmp_path).agent(HUB, "ghj_token").changed
+    other = {"hub_url": "https://other.example.org"}
+    with pytest.raises(
+        Misconfigured, match=r"this node is enrolled at http://127.0.0.1:8470: give a join token"
+    ):
+        installation(tmp_path).agent(other)
+    assert credential.exists()
+    installation(tmp_path).agent(other, "ghj_other")
+    assert not credential.exists()
+    assert (tmp_path / "etc/gpuherd/join-token").read_text() == "ghj_other\n"
 
 
 def test_a_node_without_token_is_told_how_to_get_one(tmp_path: Path) -> None:
@@ -129,6 +146,42 @@ def test_the_unit_of_a_package_is_used_as_it_is(tmp_path: Path) -> None:
     link = "/etc/systemd/system/multi-user.target.wants/gpuherd-hub.service"
     assert outcome.changed == ["/etc/gpuherd/gpuherd.toml", link]
     assert os.readlink(tmp_path / link[1:]) == "/lib/systemd/system/gpuherd-hub.service"  # noqa: PTH115
+
+
+def test_a_unit_of_ours_does_not_hide_the_one_of_a_package(tmp_path: Path) -> None:
+    installation(tmp_path).hub({})
+    packaged = tmp_path / "lib/systemd/system/gpuherd-hub.service"
+    packaged.parent.mkdir(parents=True)
+    packaged.write_text(unit_text("hub", "/usr/bin/gpuherd"))
+    outcome = Installation(tmp_path, executable="/usr/bin/gpuherd").hub({})
+    assert "/etc/systemd/system/gpuherd-hub.service" in outcome.changed
+    assert not (tmp_path / "etc/systemd/system/gpuherd-hub.service").exists()
+
+
+def test_folders_can_be_entered_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        installation(tmp_path).hub({})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "etc/gpuherd").stat().st_mode) == 0o755
+
+
+def test_a_configuration_that_others_may_not_read_stays_so(tmp_path: Path) -> None:
+    installation(tmp_path).hub({}, "# mine\n", is_config_secret=True)
+    assert stat.S_IMODE((tmp_path / "etc/gpuherd/gpuherd.toml").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("/opt/g/gpuherd", "/opt/g/gpuherd"),
+        ("/opt/my herd/g", '"/opt/my herd/g"'),
+        ("/o/50%$x", '"/o/50%%$$x"'),
+    ],
+)
+def test_a_path_is_one_word_to_systemd(path: str, word: str) -> None:
+    assert as_word(path) == word
 
 
 @pytest.mark.parametrize("version", [None, 247, 252])
