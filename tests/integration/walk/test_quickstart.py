@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from gpuherd.api.reception import CROWDED
 from support.machine import Lan, Machine, booted, need_machines
 from support.release import make_release
 from support.walkthrough import Step, steps_of
@@ -47,20 +46,14 @@ def machines(tmp_path: Path) -> Iterator[dict[str, Machine]]:
 
 
 def _type(machine: Machine, step: Step) -> None:
-    def is_done() -> bool:
-        done = machine.run("sh", "-euc", f"cd /root\n{step.commands}", check=False, seconds=300)
-        # On a machine that is busy with other tests a password takes longer to be checked than one may wait.
-        if CROWDED in done.stderr:
-            return False
-        assert done.returncode == 0, f"line {step.line}: {step.commands}{done.stdout}{done.stderr}"
-        return True
-
-    machine.until(is_done, step.commands)
+    done = machine.run("sh", "-euc", f"cd /root\n{step.commands}", check=False, seconds=300)
+    assert done.returncode == 0, f"line {step.line}: {step.commands}{done.stdout}{done.stderr}"
 
 
 def test_from_nothing_to_a_herd_of_two_behind_nginx(machines: dict[str, Machine]) -> None:
     hub, node = machines["hub"], machines["gpu02"]
-    steps = steps_of(PAGE)
+    # Logging in, at a console, is walked with the README: a password is checked when nothing else is to be done.
+    steps = [step for step in steps_of(PAGE) if step.is_script]
     assert len(steps) >= 8
     for step in steps:
         where = step.title.removeprefix("on ")
@@ -74,7 +67,8 @@ def test_from_nothing_to_a_herd_of_two_behind_nginx(machines: dict[str, Machine]
         return {name for name in machines if name in listed}
 
     hub.until(lambda: fleet() == set(machines), "both nodes are listed")
-    health = "https://gpus.example.org/gpus/api/v1/health"
-    program = f"import urllib.request as u; print(u.urlopen('{health}', timeout=10).read().decode())"
-    answer = json.loads(node.tell("/opt/gpuherd/bin/python", "-c", program))
-    assert answer["status"] == "ok"
+    address = "https://gpus.example.org/gpus"
+    program = f"import urllib.request as u; print(u.urlopen('{address}%s', timeout=20).read().decode())"
+    health = json.loads(node.tell("/opt/gpuherd/bin/python", "-c", program % "/api/v1/health"))
+    assert health["status"] in ("ok", "degraded")
+    assert "<title>gpuherd" in node.tell("/opt/gpuherd/bin/python", "-c", program % "/")
