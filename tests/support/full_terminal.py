@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import pyte
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 
 class FullTerminal:
