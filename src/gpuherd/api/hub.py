@@ -526,8 +526,9 @@ class Hub:
         """Who used what."""
         return self._usage
 
-    def fleet_view(self, viewer: Viewer) -> FleetView:
+    async def fleet_view(self, viewer: Viewer) -> FleetView:
         """Give everything that the viewer may see."""
+        await self._views.prepare(viewer)
         return self._views.herd(viewer)
 
     async def calm_view(self, privacy: PrivacyClass) -> FleetView:
@@ -546,8 +547,9 @@ class Hub:
         """Give a node's last minutes."""
         return self._views.recent(viewer, node_id, uuids)
 
-    def device_views(self, viewer: Viewer) -> tuple[DeviceView, ...]:
+    async def device_views(self, viewer: Viewer) -> tuple[DeviceView, ...]:
         """Give every device."""
+        await self._views.prepare(viewer)
         return self._views.devices(viewer)
 
     def user_views(self, viewer: Viewer) -> tuple[UserView, ...]:

@@ -71,7 +71,7 @@ class Services(Protocol):
     def usage(self) -> UsageService:
         """Who used what."""
 
-    def fleet_view(self, viewer: Viewer) -> FleetView:
+    async def fleet_view(self, viewer: Viewer) -> FleetView:
         """Give everything that the viewer may see, as of the last tick."""
 
     async def calm_view(self, privacy: PrivacyClass) -> FleetView:
@@ -86,7 +86,7 @@ class Services(Protocol):
     def recent_view(self, viewer: Viewer, node_id: str, uuids: Collection[str] | None) -> RecentView | None:
         """Give a node's last minutes, of all its devices or of those named; none if there is no such node."""
 
-    def device_views(self, viewer: Viewer) -> tuple[DeviceView, ...]:
+    async def device_views(self, viewer: Viewer) -> tuple[DeviceView, ...]:
         """Give every device."""
 
     def user_views(self, viewer: Viewer) -> tuple[UserView, ...]:

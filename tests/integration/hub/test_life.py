@@ -98,12 +98,13 @@ def test_the_whole_herd_is_put_together_once_per_tick_however_many_ask(tmp_path:
     async def story() -> None:
         async with running_hub(tmp_path) as hub:
             await hub.admit("one")
-            first = hub.fleet_view(ANYONE)
-            assert hub.fleet_view(ANYONE) is first
+            first = await hub.fleet_view(ANYONE)
+            assert await hub.fleet_view(ANYONE) is first
             assert [node.id for node in first.nodes] == ["one"]
             await hub.admit("two")  # who joins is seen at once
-            assert [node.id for node in hub.fleet_view(ANYONE).nodes] == ["one", "two"]
-            await eventually(lambda: hub.fleet_view(ANYONE).tick > first.tick)
+            assert [node.id for node in (await hub.fleet_view(ANYONE)).nodes] == ["one", "two"]
+            await eventually(lambda: hub.fleet.tick_number > first.tick)
+            assert (await hub.fleet_view(ANYONE)).tick > first.tick
 
     asyncio.run(story())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gpuherd.api.command_reads import CommandReads
@@ -15,7 +17,7 @@ from gpuherd.api.health import (
     ViewerHealth,
     health_for,
 )
-from gpuherd.api.herd_views import HerdViews
+from gpuherd.api.herd_views import NODES_AT_ONCE, SMALL_HERD, HerdViews
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.history.historian import HistoryHealth, JournalHealth
 from gpuherd.history.store import SinkHealth
@@ -128,3 +130,34 @@ def test_errors_of_the_hubs_own_parts_are_for_admins() -> None:
     for privacy in (None, "counts", "public"):
         summary = health_for(health, privacy)
         assert summary == HealthSummary(status="degraded", version="1", time=1.0, uptime_seconds=1.0)
+
+
+def test_a_large_herd_is_put_together_while_others_go_on() -> None:
+    clock = ManualClock()
+    fleet = Fleet(clock=clock)
+    for number in range(2 * SMALL_HERD):
+        fleet.add_node(f"n{number}", f"n{number}", "push")
+    fleet.tick()
+    views = HerdViews(fleet, CommandReads(clock, is_public=False))
+    member = Viewer(privacy="member")
+
+    async def story() -> int:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        going_on = asyncio.create_task(others())
+        await asyncio.gather(views.prepare(member), views.prepare(member))
+        going_on.cancel()
+        return turns
+
+    assert asyncio.run(story()) > 2 * SMALL_HERD // NODES_AT_ONCE
+    made = views.herd(member)
+    assert [node.id for node in made.nodes] == list(fleet.node_ids())
+    assert views.herd(member) is made
+    views.renew()
+    assert views.herd(member).nodes == made.nodes

@@ -21,6 +21,6 @@ def handlers(services: Services) -> list[Any]:
         """All nodes with their devices, processes and totals, as of the last tick. For scripts: the page reads
         the stream.
         """
-        return services.fleet_view(viewer_of(request))
+        return await services.fleet_view(viewer_of(request))
 
     return [get_fleet]

@@ -34,7 +34,7 @@ def handlers(services: Services) -> list[Any]:
         """Every GPU and slice with its availability, numbers and processes."""
         return [
             device
-            for device in services.device_views(viewer_of(request))
+            for device in await services.device_views(viewer_of(request))
             if (states is None or device.availability.state in states)
             and (nodes is None or device.node_id in nodes)
         ]

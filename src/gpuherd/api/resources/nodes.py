@@ -21,7 +21,7 @@ def handlers(services: Services) -> list[Any]:
     @get("/nodes", operation_id="listNodes", opt=needs(Access.LOOK), summary="All nodes")
     async def list_nodes(request: Request[Any, Any, Any]) -> tuple[NodeView, ...]:
         """Every enrolled node, also those that have never reported."""
-        return services.fleet_view(viewer_of(request)).nodes
+        return (await services.fleet_view(viewer_of(request))).nodes
 
     @get("/nodes/{node_id:str}", operation_id="getNode", opt=needs(Access.LOOK), summary="One node")
     async def get_node(
