@@ -231,7 +231,9 @@ class HerdFeed(Feed):
             session = Session()  # an older hub; what is whose is then told by names alone
         else:
             if session.account is None and self._hub.line.has_token:
-                told = HubError(code="unknown_token", message=f"{self.place} does not know your token any more")
+                told = HubError(
+                    code="unknown_token", message=f"{self.place} does not know your token any more"
+                )
                 raise HubRefused(401, told)
         self._has_said_who = True
         self._put(session)
