@@ -1,9 +1,10 @@
-"""The herd as it is right now, asked without a hub: every listed node once, all at the same time."""
+"""The herd as it is right now, asked without a hub: every listed node once, side by side."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 
 LOGINS_AT_ONCE = 32
 """All at once, as far as this machine's own processor is worth sparing."""
+ASKED_AT_ONCE = 64
+"""The deadline of a host begins when its turn comes: with thousands, none is blamed for the time that others take."""
 CONNECT_SECONDS = 10.0
 COMMAND_SHARE = 1 / 3
 """Of the deadline: a command that hangs is ended early enough for the rest of the round to arrive."""
@@ -71,6 +74,8 @@ async def ask_once(
     troubles = [found.trouble for found in lists if found.trouble is not None]
     if len(troubles) == len(lists):
         raise Misconfigured("; ".join(troubles))
+    if not troubles and not any(found.nodes for found in lists):
+        raise Misconfigured(f"{config.source.name}: the lists name no host at all, so there is nobody to ask")
     fleet = Fleet(
         clock=clock, settings=config.availability, names=display_names(config), privacy=config.privacy
     )
@@ -107,11 +112,11 @@ def _seen(fleet: Fleet, privacy: PrivacyClass) -> SeenHerd:
 class _Asked:
     """One node: where its first report goes."""
 
-    def __init__(self, node_id: str, fleet: Fleet, deadline_seconds: float) -> None:
+    def __init__(self, node_id: str, fleet: Fleet, round_seconds: float) -> None:
         self._node_id = node_id
         self._fleet = fleet
         # The herd is judged when the last has answered: until then nobody else's report is old.
-        self._interval_seconds = max(deadline_seconds, 1.0)
+        self._interval_seconds = max(round_seconds, 1.0)
         self.answered = asyncio.Event()
 
     @property
@@ -133,6 +138,8 @@ class _Inquiry:
         self._fleet = fleet
         self._clock = clock
         self._deadline_seconds = deadline_seconds
+        self._turns = asyncio.Semaphore(ASKED_AT_ONCE)
+        self._round_seconds = deadline_seconds
         self._closing: set[asyncio.Future[None]] = set()
 
     async def ask(self, lists: Sequence[FoundList]) -> tuple[FleetNotice, ...]:
@@ -161,6 +168,7 @@ class _Inquiry:
                     )
                     continue
                 asking.append(self._ask(node_id, node.target, way))
+        self._round_seconds = self._deadline_seconds * math.ceil(len(asking) / ASKED_AT_ONCE)
         await asyncio.gather(*asking)
         if self._closing:
             await asyncio.wait(self._closing, timeout=CLOSING_SECONDS)
@@ -194,7 +202,8 @@ class _Inquiry:
 
     async def _ask(self, node_id: str, target: Target, way: Way | None) -> None:
         """Ask one node; whatever goes wrong is shown of it and touches no other."""
-        failure = await self._answer(node_id, target, way)
+        async with self._turns:
+            failure = await self._answer(node_id, target, way)
         if failure is not None:
             self._fleet.note(node_id, "contact", contact_problem(failure, self._clock.wall()))
 
@@ -205,7 +214,7 @@ class _Inquiry:
             return ContactFailed(
                 "no_data", f"{name}: an agent that listens is asked by its hub alone; use --hub"
             )
-        asked = _Asked(node_id, self._fleet, self._deadline_seconds)
+        asked = _Asked(node_id, self._fleet, self._round_seconds)
         following = asyncio.ensure_future(way.follow(target, asked))
         answered = asyncio.ensure_future(asked.answered.wait())
         await asyncio.wait(
