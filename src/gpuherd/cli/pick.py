@@ -52,15 +52,10 @@ def command(
 
 
 def taken_here(asked: Asked, look: Look) -> frozenset[str]:
-    """Give the devices of this machine that commands of ``gpuherd run`` have, which may not be seen at work yet."""
-    if asked.is_anywhere or asked.node_name is not None:
-        return frozenset()
-    from gpuherd.client.device_locks import DeviceLocks
-    from gpuherd.model.errors import Failed
+    """Give the devices that commands of ``gpuherd run`` on this machine have, which may not be seen at work yet.
 
-    able = asked.sort(look).able
-    try:
-        locks = DeviceLocks.of_machine(os.environ)
-    except Failed:
-        return frozenset()  # then nobody here has locks
-    return locks.taken_elsewhere(candidate.gpu.uuid for candidate in able)
+    By their UUIDs, so that it does not matter by which name the hub knows this machine, or whether it was named.
+    """
+    from gpuherd.client.device_locks import taken_on_machine
+
+    return taken_on_machine(os.environ, (candidate.gpu.uuid for candidate in asked.sort(look).able))

@@ -114,10 +114,13 @@ def taking_of(
     holding = None
     if book_for is not None and asked.hub is not None:
         holding = Holding(asked.hub, words=f"by gpuherd on {os.uname().nodename}")
+    device_locks = DeviceLocks.of_machine(os.environ) if locks else None
+    if device_locks is not None and device_locks.doubt is not None:
+        click.echo(f"gpuherd: {device_locks.doubt}", err=True)
     return Taking(
         asked,
         interrupts,
-        locks=DeviceLocks.of_machine(os.environ) if locks else None,
+        locks=device_locks,
         holding=holding,
         booking_wish=None if holding is None else {"end": book_for, "zone": own_zone(None), "title": title},
         ahead_seconds=0 if progress is None else FORESIGHT_SECONDS,

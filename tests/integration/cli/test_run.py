@@ -144,6 +144,8 @@ def test_commands_at_once_take_different_gpus_also_without_bookings(tmp_path: Pa
             await lab.report(socket.gethostname(), report_of(*(gpu(index) for index in range(4))))
             code, said, told = await shell.run("pick")
             assert (code, said, "none can be had; 4 just taken by someone here" in told) == (3, "", True)
+            code, said, told = await shell.run("pick", "--node", "n1")
+            assert (code, said, "4 just taken by someone here" in told) == (3, "", True)
             code, _, told = await shell.run("run", "--node", "n1", "--", "true")
             assert (code, "none can be had; 4 just taken by someone here" in told) == (125, True)
             for command in commands:

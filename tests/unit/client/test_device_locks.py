@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuherd.client.device_locks import DeviceLocks
+from gpuherd.client.device_locks import DeviceLocks, taken_on_machine
 from gpuherd.model.errors import Failed
 
 NOBODY = 65_534
@@ -85,6 +85,59 @@ def test_locks_of_other_users_are_respected(folder: Path) -> None:
     process.start()
     assert answers.get(timeout=10) == ({"GPU-a"}, False, True)
     process.join(10)
+
+
+def test_locks_in_other_folders_are_respected(folder: Path, tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    folders = [late / "locks", folder]
+    before = DeviceLocks(folders)
+    late.mkdir()
+    after = DeviceLocks(folders)
+    assert (before.folder, after.folder) == (folder, late / "locks")
+    assert before.take({"GPU-a"})
+    assert after.taken_elsewhere(["GPU-a", "GPU-b"]) == {"GPU-a"}
+    assert not after.take({"GPU-b", "GPU-a"})
+    assert after.take({"GPU-b"})
+    assert before.taken_elsewhere(["GPU-a", "GPU-b"]) == {"GPU-b"}
+    assert not before.take({"GPU-b"})
+    after.release()
+    assert before.take({"GPU-b"})
+
+
+def test_to_look_makes_nothing(folder: Path) -> None:
+    environment = {"GPUHERD_LOCK_DIR": str(folder)}
+    assert taken_on_machine(environment, ["GPU-a"]) == frozenset()
+    assert not folder.exists()
+    locks = DeviceLocks.of_machine(environment)
+    assert locks.take({"GPU-a"})
+    assert taken_on_machine(environment, ["GPU-a", "GPU-b"]) == {"GPU-a"}
+    assert [file.name for file in folder.iterdir()] == ["GPU-a"]
+
+
+def test_a_folder_that_others_may_not_use_is_told(folder: Path, tmp_path: Path) -> None:
+    remedy = f"sudo install -d -o root -g root -m 1777 {folder}"
+    spare = tmp_path / "spare"
+    assert DeviceLocks([folder, spare]).doubt is None
+    folder.chmod(0o755)
+    assert DeviceLocks([folder]).doubt is None
+    told = DeviceLocks([folder, spare]).doubt
+    assert told is not None
+    assert told.endswith(f"{folder} is not open to all users; set it right with: {remedy}")
+    folder.chmod(0o777)
+    told = DeviceLocks([folder, spare]).doubt
+    assert told is not None
+    assert f"{folder} is there but cannot be used (anyone may remove" in told
+    assert told.endswith(remedy)
+    assert DeviceLocks([tmp_path / "not" / "there", spare]).doubt is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs to be two users")
+def test_a_folder_of_another_user_is_told(folder: Path) -> None:
+    locks = DeviceLocks([folder])
+    os.chown(folder, 12_345, 12_345)
+    assert "belongs to user 12345, who can undo the locks of others; set it right" in str(locks.doubt)
+    os.chown(folder, 0, 0)
+    assert locks.doubt is None
 
 
 def test_nothing_is_followed_or_written(folder: Path, tmp_path: Path) -> None:
