@@ -12,6 +12,7 @@ from gpuherd.cli.choosing import Asked
 from gpuherd.cli.interrupts import Interrupts
 from gpuherd.cli.pick import taken_here
 from gpuherd.model.errors import GpuherdError, Refused
+from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
     from gpuherd.client.choosing import Candidate, Sorted
@@ -165,7 +166,8 @@ class Taking:
                 is_hurried=lambda: self._interrupts.count > count, on_trouble=lambda _: _tell_trouble(booking)
             )
         except GpuherdError as error:
-            click.echo(f"gpuherd: {_left_booked(self._holding.booking or booking)} ({error})", err=True)
+            left = _left_booked(self._holding.booking or booking)
+            click.echo(f"gpuherd: {left} ({clean(str(error), 300)})", err=True)
 
 
 def _refs(candidates: Iterable[Candidate]) -> list[dict[str, str]]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from gpuherd.client.booked_times import BookedTimes
 from gpuherd.client.herd_views import Gpu, Herd, Node
 from gpuherd.client.wanted import GIB, Wish, fits
+from gpuherd.model.text import clean
 
 __all__ = [
     "MAX_AGE_SECONDS",
@@ -48,8 +49,8 @@ class Candidate(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it is, such as gpu07/3."""
-        return self.node.place(self.gpu)
+        """Where it is, such as gpu07/3, fit to be shown."""
+        return clean(self.node.place(self.gpu), 80)
 
 
 class Sorted(NamedTuple):
@@ -106,7 +107,7 @@ class Search(Struct, frozen=True, kw_only=True):
     ) -> str | None:
         """Say why a device cannot be had; none if it can. *booked* is free for whoever has booked it."""
         if gpu.state != "free" and not (gpu.state == "booked" and is_own):
-            return gpu.state
+            return clean(gpu.state, 20)  # it is told to people, and a hub may call it whatever it likes
         if node.state != "live" or node.age_seconds is None:
             return "of nodes that are not live"
         if abs(herd_age) + node.age_seconds > self.max_age_seconds:

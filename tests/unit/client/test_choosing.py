@@ -77,6 +77,17 @@ def test_only_what_is_free_is_taken(state: str) -> None:
     assert found(herd(node("n", gpu("n", 0, state)))) is None
 
 
+def test_nothing_that_a_hub_tells_acts_on_a_terminal() -> None:
+    evil = "\x1b]0;owned\x07\u202e\0"
+    sorted_ = Search().sort(
+        herd(node(f"n{evil}", gpu("n", 0), gpu("n", 1, f"held{evil}"))), BookedTimes(), NOW
+    )
+    assert sorted_.told() == "1 held\ufffd]0;owned\ufffd\ufffd\ufffd"
+    assert [one.place for one in sorted_.known] == [
+        f"n\ufffd]0;owned\ufffd\ufffd\ufffd/{index}" for index in (0, 1)
+    ]
+
+
 @pytest.mark.parametrize(
     "of",
     [
