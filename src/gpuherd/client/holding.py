@@ -6,7 +6,6 @@ it is found again: either it is taken over or it is given back, but never forgot
 
 from __future__ import annotations
 
-import copy
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -103,8 +102,7 @@ class Holding:
         Tries several times, unless ``is_hurried``; ``on_trouble`` hears of the first that fails. What is over already
         is over.
         """
-        hub = HubClient(copy.copy(self._hub.line))
-        hub.line._deadline_seconds = END_DEADLINE_SECONDS  # noqa: SLF001 - a line of our own
+        hub = HubClient(self._hub.line.with_deadline(END_DEADLINE_SECONDS))
         for number, pause_seconds in enumerate((*PAUSES_SECONDS, None)):
             try:
                 self._find(hub)

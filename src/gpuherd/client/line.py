@@ -99,6 +99,14 @@ class HubLine:
         self._deadline_seconds = deadline_seconds
         self._tls = _tls(ca_file) if url.is_secure else None
 
+    def with_deadline(self, seconds: float) -> HubLine:
+        """Give a line to the same hub, as the same person, whose requests may take so long."""
+        import copy  # noqa: PLC0415 - a look does without
+
+        line = copy.copy(self)
+        line._deadline_seconds = seconds  # noqa: SLF001 - a line as this one
+        return line
+
     @property
     def has_token(self) -> bool:
         """Whether it is asked as someone."""
