@@ -45,9 +45,13 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # at once: to load click takes three times as long as to start Python
         sys.stdout.write(f"gpuherd, version {__version__}\n")
         return
-    from gpuherd.cli.running import run
+    try:
+        from gpuherd.cli.running import run
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before anything could be done about it, or when all was done
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

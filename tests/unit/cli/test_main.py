@@ -50,6 +50,20 @@ def test_a_mistake_is_one_sentence_and_an_exit_code() -> None:
     )
 
 
+def test_ctrl_c_while_modules_are_loaded_is_no_trace() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "class Impatient:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'click': os.kill(os.getpid(), signal.SIGINT)\n"
+        "from gpuherd.cli import main\n"
+        "sys.meta_path.insert(0, Impatient()); sys.argv = ['gpuherd', 'status']\n"
+        "main()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
 def test_a_missing_extra_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['litestar'] = None;  sys.argv = ['gpuherd', 'up', '--state-dir', '/nonexistent']\n"
