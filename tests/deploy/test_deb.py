@@ -58,6 +58,7 @@ def test_installing_it_starts_nothing(machine: Machine) -> None:
     assert machine.tell("gpuherd", "--version").startswith("gpuherd, version ")
     assert machine.tell("stat", "-c", "%U", "/usr/lib/gpuherd/bin/gpuherd") == "root"
     assert machine.tell("id", "-un", "gpuherd") == "gpuherd"
+    assert machine.tell("stat", "--format=%U %a", "/run/lock/gpuherd") == "root 1777"
     assert "_GPUHERD_COMPLETE" in machine.read("/usr/share/bash-completion/completions/gpuherd")
     for unit in (HUB, AGENT):
         assert not answers(machine, "systemctl", "is-active", unit)

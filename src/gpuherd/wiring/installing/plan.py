@@ -24,6 +24,7 @@ Part = Literal["hub", "agent"]
 JOIN_TOKEN_PATH = "/etc/gpuherd/join-token"  # noqa: S105 - a file's name
 CREDENTIAL_PATHS = ("/var/lib/gpuherd-agent/credential", "/var/lib/private/gpuherd-agent/credential")
 SYSUSERS_PATH = "/etc/sysusers.d/gpuherd.conf"
+TMPFILES_PATH = "/etc/tmpfiles.d/gpuherd.conf"
 _PACKAGED_UNITS = ("/usr/lib/systemd/system", "/lib/systemd/system")
 _OWN_UNITS = "/etc/systemd/system"
 _MARK = "this file is written anew by updates"
@@ -112,6 +113,7 @@ class Installation:
             self._leave_hub()
         if not is_enrolled and join_token is not None:
             self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
+        self._make_lock_folder()
         self._run("agent", self._enable("agent"), is_configured=is_configured)
         then = "see how it fares: systemctl status gpuherd-agent, and if the node is not on the page: gpuherd doctor"
         if not self._is_live:
@@ -137,7 +139,7 @@ class Installation:
         if part == "hub":
             paths.append(SYSUSERS_PATH)
         else:
-            paths.append(JOIN_TOKEN_PATH)
+            paths += [JOIN_TOKEN_PATH, TMPFILES_PATH]
         removed = [path for path in paths if self.files.remove(path)]
         if removed and self._is_live and self._may_start:
             self._services.reload()
@@ -190,6 +192,15 @@ class Installation:
         for path in CREDENTIAL_PATHS:
             self.files.remove(path)
             self.files.remove(f"{path}.hub")
+
+    def _make_lock_folder(self) -> None:
+        """Let root own the folder of locks from every boot on, before a user can make it."""
+        if self._is_packaged("agent"):
+            return
+        folders = resources.files("gpuherd.wiring.installing").joinpath("units/gpuherd.tmpfiles")
+        self.files.put(TMPFILES_PATH, folders.read_text(encoding="utf-8"))
+        if self._is_live:
+            self._services.make_folders(TMPFILES_PATH)
 
     def _check_token(self) -> None:
         """See that a node which is not enrolled can be, or need not; ``Misconfigured`` says how to get a token."""

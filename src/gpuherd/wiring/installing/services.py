@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 from pathlib import Path
@@ -63,6 +64,15 @@ class Services:
     def make_user(self, sysusers_file: str) -> None:
         """Make the users that a file of sysusers.d names, if they are missing."""
         self._told("systemd-sysusers", sysusers_file)
+
+    def make_folders(self, tmpfiles_file: str) -> None:
+        """Make the folders that a file of tmpfiles.d names, as every boot does.
+
+        That it cannot be done now stops nothing: what stands in the way, any user may have put there, and the next boot
+        is without it.
+        """
+        with contextlib.suppress(Unavailable, Failed):
+            _ask("systemd-tmpfiles", "--create", tmpfiles_file)
 
     def is_active(self, unit: str) -> bool:
         """Tell whether a service runs."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from gpuherd.client.device_locks import SHARED_FOLDERS
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.wiring.installing.executable import as_word, check_reachable
 from gpuherd.wiring.installing.plan import Installation, Part, unit_text
@@ -21,6 +24,7 @@ HUB_FILES = [
 AGENT_FILES = [
     "/etc/gpuherd/gpuherd.toml",
     "/etc/gpuherd/join-token",
+    "/etc/tmpfiles.d/gpuherd.conf",
     "/etc/systemd/system/gpuherd-agent.service",
     "/etc/systemd/system/multi-user.target.wants/gpuherd-agent.service",
 ]
@@ -59,6 +63,19 @@ def test_only_root_may_read_the_token_and_everyone_the_configuration(tmp_path: P
     assert stat.S_IMODE(token.stat().st_mode) == 0o600
     assert token.read_text() == "ghj_token\n"
     assert stat.S_IMODE(config.stat().st_mode) == 0o644
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives folders away")
+@pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None, reason="needs systemd-tmpfiles")
+def test_the_folder_of_locks_is_roots_whoever_made_it(tmp_path: Path) -> None:
+    installation(tmp_path).agent(HUB, "ghj_token")
+    folder = tmp_path / SHARED_FOLDERS[0].relative_to("/")
+    folder.mkdir(parents=True, mode=0o700)
+    os.chown(folder, 12_345, 12_345)
+    command = ["systemd-tmpfiles", "--create", f"--root={tmp_path}", "gpuherd.conf"]
+    subprocess.run(command, check=True, capture_output=True)
+    made = folder.stat()
+    assert (made.st_uid, made.st_gid, stat.S_IMODE(made.st_mode)) == (0, 0, 0o1777)
 
 
 def test_an_enrolled_node_needs_no_token_and_keeps_none(tmp_path: Path) -> None:
