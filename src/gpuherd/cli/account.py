@@ -100,18 +100,35 @@ def account() -> None:
 
 
 @account.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 @click.pass_context
-def list_accounts(context: click.Context) -> None:
+def list_accounts(context: click.Context, as_json: bool) -> None:
     """List all accounts."""
+    import json
+
     with _people(context) as people:
-        for found in people.load().accounts:
-            seen = "never logged in"
-            if found.last_login_at is not None:
-                moment = datetime.fromtimestamp(found.last_login_at, UTC)
-                seen = f"last login {moment:%Y-%m-%d %H:%M} UTC"
-            state = "disabled, " if found.is_disabled else ""
-            groups = f"\t{', '.join(found.groups)}" if found.groups else ""
-            click.echo(f"{found.name}\t{found.role}\t{found.source}\t{state}{seen}{groups}")
+        accounts = people.load().accounts
+    if as_json:
+        told = (
+            "name",
+            "display_name",
+            "role",
+            "source",
+            "is_disabled",
+            "last_login_at",
+            "groups",
+            "linux_names",
+        )
+        click.echo(json.dumps([{key: getattr(each, key) for key in told} for each in accounts], indent=2))
+        return
+    for found in accounts:
+        seen = "never logged in"
+        if found.last_login_at is not None:
+            moment = datetime.fromtimestamp(found.last_login_at, UTC)
+            seen = f"last login {moment:%Y-%m-%d %H:%M} UTC"
+        state = "disabled, " if found.is_disabled else ""
+        groups = f"\t{', '.join(found.groups)}" if found.groups else ""
+        click.echo(f"{found.name}\t{found.role}\t{found.source}\t{state}{seen}{groups}")
 
 
 @account.command("create")

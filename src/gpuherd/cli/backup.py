@@ -63,12 +63,15 @@ def _copy(source: Path, target: Path, *, source_is_root_s: bool) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 @click.pass_context
-def backup(context: click.Context, file: Path) -> None:
+def backup(context: click.Context, file: Path, as_json: bool) -> None:
     """Write all records to FILE: nodes, accounts, bookings, audit log. The hub may be running.
 
     Password hashes and digests of keys are in it, no password or key; keep it as you keep the hub's own files.
     """
+    import json
+
     from gpuherd.records.backup import write_backup
 
     location, folder = _location(context)
@@ -76,18 +79,24 @@ def backup(context: click.Context, file: Path) -> None:
         summary = write_backup(location, between or file)
         if between is not None:
             _copy(between, file, source_is_root_s=False)
+    if as_json:
+        click.echo(json.dumps({"file": str(file), "rows": summary.rows}))
+        return
     click.echo(f"{summary.rows} rows written to {file}")
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--replace", is_flag=True, help="Lose the records that are there.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was restored as JSON.")
 @click.pass_context
-def restore(context: click.Context, file: Path, replace: bool) -> None:
+def restore(context: click.Context, file: Path, replace: bool, as_json: bool) -> None:
     """Put the backup FILE in the place of all records: everything or nothing. Stop the hub before.
 
     Also moves records between SQLite and PostgreSQL: backup, set hub.records_url, restore.
     """
+    import json
+
     from gpuherd.records.backup import restore_backup
 
     location, folder = _location(context)
@@ -95,5 +104,9 @@ def restore(context: click.Context, file: Path, replace: bool) -> None:
         if between is not None:
             _copy(file, between, source_is_root_s=True)
         summary = restore_backup(between or file, location, replace=replace)
+    if as_json:
+        told = {"file": str(file), "rows": summary.rows, "created_at": summary.created_at}
+        click.echo(json.dumps(told))
+        return
     made = datetime.fromtimestamp(summary.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     click.echo(f"{summary.rows} rows restored from the backup of {made}; everyone logs in anew")

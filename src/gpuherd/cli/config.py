@@ -16,13 +16,21 @@ def command() -> None:
 
 @command.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-def check(file: Path | None) -> None:
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print as JSON which file is good, or null where there is none."
+)
+def check(file: Path | None, as_json: bool) -> None:
     """Read FILE (or the default one) and say whether it can be used."""
+    import json
+
     from gpuherd.wiring.checking import check_config
     from gpuherd.wiring.config import default_config_files, load
 
     check_config(load(file))
     place = file or next((place for place in default_config_files() if place.is_file()), None)
+    if as_json:
+        click.echo(json.dumps({"file": None if place is None else str(place), "is_good": True}))
+        return
     click.echo(f"{place}: good" if place else "no configuration file; the defaults are good")
 
 

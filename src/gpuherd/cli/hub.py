@@ -80,14 +80,16 @@ def run(context: click.Context, listen: str | None, base_path: str | None, publi
 async def _run(config: Config) -> None:
     from gpuherd.wiring.hub_pulse import hub_pulse
     from gpuherd.wiring.outfit import configured_hub
-    from gpuherd.wiring.systemd import Systemd, told
+    from gpuherd.wiring.systemd import Systemd, told, told_of_start
     from gpuherd.wiring.up import stop_signals, tell_setup_link
 
     stop = stop_signals()
+    systemd = Systemd.of(os.environ)
     with config.source.locating():
-        async with configured_hub(config) as hub:
+        async with contextlib.AsyncExitStack() as running:
+            with told_of_start(systemd):
+                hub = await running.enter_async_context(configured_hub(config))
             click.echo(f"gpuherd hub: {hub.url}")
-            systemd = Systemd.of(os.environ)
             if (
                 not systemd.is_there
             ):  # what a service prints is kept in the journal: no place for a link that logs in
@@ -116,13 +118,17 @@ def token() -> None:
 @click.option(
     "--expires", type=_duration, metavar="TIME", default="1h", show_default=True, help="How long it is valid."
 )
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with its uses and when it ends.")
 @click.pass_context
-def create_token(context: click.Context, uses: int, expires: float) -> None:
+def create_token(context: click.Context, uses: int, expires: float, as_json: bool) -> None:
     """Print a new join token. It is shown this once; the hub keeps only its digest."""
+    import json
     import time
 
+    now = time.time()
     with contextlib.closing(_enrolment(context)) as enrolment:
-        click.echo(enrolment.create_token(now=time.time(), lifetime_seconds=expires, uses=uses))
+        made = enrolment.create_token(now=now, lifetime_seconds=expires, uses=uses)
+    click.echo(json.dumps({"token": made, "uses": uses, "expires_at": now + expires}) if as_json else made)
 
 
 @command.group()
@@ -131,26 +137,37 @@ def node() -> None:
 
 
 @node.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 @click.pass_context
-def list_nodes(context: click.Context) -> None:
+def list_nodes(context: click.Context, as_json: bool) -> None:
     """List the nodes: enrolled, listed in the configuration, or come by themselves."""
+    import json
+
     from gpuherd.api.enrolling import open_enrolment
     from gpuherd.api.known_nodes import FILE_NAME, load_known
     from gpuherd.auth.enrolment import node_id_for
     from gpuherd.model.errors import Refused
 
     config = _load_as_owner(context)
+    found: list[dict[str, str]] = []
     with contextlib.closing(open_enrolment(config.hub)) as enrolment:
         for record in enrolment.nodes():
             enrolled = datetime.fromtimestamp(record.enrolled_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-            click.echo(f"{record.id}\t{record.name}\tenrolled {enrolled}")
+            found.append({"id": record.id, "name": record.name, "origin": f"enrolled {enrolled}"})
     known = load_known(config.hub.state_dir / FILE_NAME)
     for name, targets in known.groups.items():
         for target in targets:
             with contextlib.suppress(Refused):  # a name that makes no id is left out by the hub, too
-                click.echo(f"{node_id_for(target.name)}\t{target.name}\tlisted in {name}")
+                node_id = node_id_for(target.name)
+                found.append({"id": node_id, "name": target.name, "origin": f"listed in {name}"})
     for arrival in known.arrivals:
-        click.echo(f"{node_id_for(arrival.name)}\t{arrival.name}\tcame by itself ({arrival.way})")
+        origin = f"came by itself ({arrival.way})"
+        found.append({"id": node_id_for(arrival.name), "name": arrival.name, "origin": origin})
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for each in found:
+        click.echo("\t".join(each.values()))
 
 
 @node.command("remove")

@@ -41,6 +41,7 @@ __all__ = ["command"]
     type=click.Path(path_type=Path),
     help="File with the password of nodes of the older HTTP tool.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print what was understood and added as JSON.")
 def command(
     files: tuple[Path, ...],
     output: Path,
@@ -50,6 +51,7 @@ def command(
     networks: tuple[str, ...],
     groups: tuple[str, ...],
     password_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Take over what FILE… of another tool say.
 
@@ -67,8 +69,34 @@ def command(
         password_file=password_file,
     )
     outcome = take_over(files, output, wishes, dry_run=dry_run)
-    _tell(outcome, dry_run=dry_run)
+    if as_json:
+        click.echo(_as_json(outcome))
+    else:
+        _tell(outcome, dry_run=dry_run)
     sys.exit(0 if outcome.understood_any else 1)
+
+
+def _as_json(outcome: Outcome) -> str:
+    import json
+
+    files = [
+        {
+            "file": str(reading.file),
+            "what": reading.what,
+            "notes": [
+                {"line": note.line, "is_taken": note.is_taken, "sentence": note.sentence}
+                for note in reading.notes
+            ],
+        }
+        for reading in outcome.readings
+    ]
+    told = {
+        "output": str(outcome.output),
+        "files": files,
+        "remarks": list(outcome.remarks),
+        "added": "\n".join(outcome.added),
+    }
+    return json.dumps(told, indent=2)
 
 
 def _tell(outcome: Outcome, *, dry_run: bool) -> None:

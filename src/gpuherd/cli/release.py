@@ -14,17 +14,22 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("booking_ids", type=click.IntRange(1), nargs=-1, required=True, metavar="ID…")
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's answers as JSON, in a list.")
 @hub_options
-def command(booking_ids: tuple[int, ...], hub_url: str | None, token_file: Path | None) -> None:
+def command(
+    booking_ids: tuple[int, ...], as_json: bool, hub_url: str | None, token_file: Path | None
+) -> None:
     """Give back what was booked: bookings that run end now, others are cancelled.
 
     If one cannot be given back, the others are all the same. Ends with 0 if all are; 3 if a booking is over or not
     known; 4 if you are not logged in or it is not yours; else 1.
     """
     from gpuherd.client import HubRefused
+    from gpuherd.client.line import plain_json
 
     hub = client(hub_url, token_file)
     worst = 0
+    answers: list[bytes] = []
     for booking_id in booking_ids:
         try:
             booking = hub.release(booking_id)
@@ -33,9 +38,14 @@ def command(booking_ids: tuple[int, ...], hub_url: str | None, token_file: Path 
             if error.status == 401:
                 break
             continue
+        answers.append(hub.last_answer)
+        if as_json:
+            continue
         if booking.state == "cancelled":
             click.echo(f"booking {booking.id} is cancelled")
         else:
             early = "" if booking.released_from is None else f"; it was until {moment(booking.released_from)}"
             click.echo(f"booking {booking.id} has ended{early}")
+    if as_json:
+        click.echo(plain_json(b"[" + b",".join(answers) + b"]"))
     sys.exit(worst)

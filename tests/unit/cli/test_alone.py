@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from gpuherd.cli import hub
+from gpuherd.cli import config, hub, import_
 from gpuherd.cli.backup_ import command as backup
 from gpuherd.cli.restore import command as restore
 from gpuherd.cli.token import command as token
@@ -45,3 +48,35 @@ def test_all_say_where_the_hub_keeps_what_they_change(command: object) -> None:
 def test_a_join_token_is_made(tmp_path: Path) -> None:
     made = CliRunner().invoke(token, ["--state-dir", str(tmp_path), "create", "--uses", "3"])
     assert made.output.startswith("ghj_")
+
+
+def test_what_they_tell_can_be_had_as_json(tmp_path: Path) -> None:
+    place, file = ["--state-dir", str(tmp_path / "state")], str(tmp_path / "records")
+    CliRunner().invoke(user, [*place, "create", "mira", "--generate"])
+
+    def told(command: click.Command, *arguments: str) -> Any:
+        return json.loads(CliRunner().invoke(command, [*place, *arguments, "--json"]).output)
+
+    assert [(each["name"], each["role"]) for each in told(user, "list")] == [("mira", "member")]
+    made = told(token, "create", "--uses", "3")
+    assert (made["token"][:4], made["uses"]) == ("ghj_", 3)
+    assert told(hub.command, "node", "list") == []
+    written = told(backup, file)
+    assert written["rows"] > 0
+    assert told(restore, file, "--replace")["rows"] == written["rows"]
+
+
+def test_what_is_imported_and_checked_can_be_had_as_json(tmp_path: Path) -> None:
+    hosts, output = tmp_path / "hosts.txt", tmp_path / "gpuherd.toml"
+    hosts.write_text("gpu01\ngpu02\n")
+
+    taken = CliRunner().invoke(
+        import_.command, [str(hosts), "--by", "ssh", "--output", str(output), "--json"]
+    )
+    checked = CliRunner().invoke(config.command, ["check", str(output), "--json"])
+
+    assert [note["sentence"] for note in json.loads(taken.output)["files"][0]["notes"]] == [
+        "host gpu01",
+        "host gpu02",
+    ]
+    assert json.loads(checked.output) == {"file": str(output), "is_good": True}
