@@ -38,6 +38,8 @@ _NOT_FORWARDED = frozenset(
     }
 )
 _CHANGED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+LOOK_SECONDS = 1.0
+"""So often it is looked whether the command has ended: SIGCHLD may go to another thread, and is lost there."""
 
 
 class NotStarted(Failed):
@@ -77,14 +79,14 @@ class Child:
 
     def wait(self) -> int:
         """Pass signals on until it ends; give its exit code, or 128 + n if it died of signal n."""
+        awaited = {*self.forwarded, signal.SIGCHLD}
         while True:
-            told = signal.sigwaitinfo({*self.forwarded, signal.SIGCHLD})
-            if told.si_signo == signal.SIGCHLD:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                if pid:
-                    code = os.waitstatus_to_exitcode(status)
-                    return code if code >= 0 else 128 - code
-            elif told.si_code != _FROM_KERNEL:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+            told = signal.sigtimedwait(awaited, LOOK_SECONDS)
+            if told is not None and told.si_signo != signal.SIGCHLD and told.si_code != _FROM_KERNEL:
                 os.kill(self.pid, told.si_signo)  # not reaped yet, so the number is still its own
 
     def forget_signals(self) -> None:

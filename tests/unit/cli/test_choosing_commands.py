@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import threading
 from pathlib import Path
 
 import click
@@ -157,3 +158,21 @@ def test_a_command_that_cannot_be_run_leaves_signals_as_they_were(tmp_path: Path
             Child([program], os.environ)
         assert told.value.exit_code == code
     assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == mask
+
+
+def test_an_end_that_another_thread_was_told_of_is_noticed() -> None:
+    """As with the threads of numerical libraries, which block no signals."""
+    over, codes = threading.Event(), list[int]()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    child = Child(["sh", "-c", "exit 9"], os.environ)
+    try:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        waiting = threading.Thread(target=lambda: codes.append(child.wait()), daemon=True)
+        waiting.start()
+        waiting.join(20)
+    finally:
+        over.set()
+        other.join()
+        child.forget_signals()
+    assert codes == [9]
