@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 
 from msgspec import Struct
 
@@ -16,6 +16,8 @@ __all__ = ["Look", "look_at", "node_called", "warnings_of"]
 
 _HARMLESS_NOTICES = frozenset({"open_door", "known_password", "list_remark"})
 _NAMELESS = frozenset({"", "localhost", "localhost.localdomain"})
+_ADDRESS = re.compile(r"(?:\d+\.){3}\d+|[0-9a-f:.]*:[0-9a-f:.]*", re.ASCII)
+"""An IP address; its first part says nothing."""
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -55,7 +57,7 @@ def warnings_of(herd: Herd) -> list[str]:
 
 
 def node_called(herd: Herd, name: str, *, is_this_host: bool = False) -> Node:
-    """Give the node that goes by a name: its id, shown name or host name, whole or the first part.
+    """Give the node that goes by a name: its id, shown name or host name, or the first part of one of these.
 
     ``Refused`` if there is none or more than one. ``is_this_host``: it is the name that this machine has.
     """
@@ -65,9 +67,11 @@ def node_called(herd: Herd, name: str, *, is_this_host: bool = False) -> Node:
             "unknown_node", "this machine has no name of its own; say which node of the hub it is with --node"
         )
     wanted = name.casefold()
-    first = wanted.partition(".")[0]
-    for of_node, meant in ((_names, wanted), (_first_names, first)):
-        found = [node for node in herd.nodes if meant in of_node(node)]
+    exact = [node for node in herd.nodes if wanted in _names(node)]
+    short = [node for node in herd.nodes if _is_called_in_short(node, wanted)]
+    if is_this_host:
+        short = [node for node in short if not _is_elsewhere(node, wanted)]
+    for found in (exact, short):
         if len(found) > 1:
             names = ", ".join(clean(node.name, 60) for node in found[:5])
             raise Refused("ambiguous_node", f"{told} may be {names}; say which with --node")
@@ -89,5 +93,15 @@ def _names(node: Node) -> set[str]:
     return {name.casefold() for name in names} - _NAMELESS
 
 
-def _first_names(node: Node) -> Iterable[str]:
-    return {name.partition(".")[0] for name in _names(node)}
+def _is_called_in_short(node: Node, wanted: str) -> bool:
+    """Compare first parts where one name has no more than that: gpu01.lab-a is not gpu01.lab-b."""
+    if _ADDRESS.fullmatch(wanted):
+        return False
+    if "." in wanted:
+        return wanted.partition(".")[0] in _names(node)
+    return any(name.partition(".")[0] == wanted for name in _names(node) if not _ADDRESS.fullmatch(name))
+
+
+def _is_elsewhere(node: Node, this_host: str) -> bool:
+    """Tell whether a node that this host may be says of itself that it is in another domain."""
+    return "." in this_host and node.host is not None and "." in node.host.hostname

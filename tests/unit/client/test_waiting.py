@@ -237,6 +237,9 @@ def test_which_node_is_meant() -> None:
             node("a", "gpu08.lab.example.org"),
             node("b", "gpu08.other.example.org"),
             node("c", "see", "localhost"),
+            node("10.0.0.5", "10.0.0.5"),
+            node("gpu01.lab-a", "gpu01.lab-a"),
+            node("gpu02", "gpu02", "gpu02.lab-a"),
         ),
     )
 
@@ -251,6 +254,15 @@ def test_which_node_is_meant() -> None:
         == "gpu07"
     )
     assert called("gpu08.lab.example.org", is_this_host=True) == "a"
+    assert called("gpu01") == called("gpu01", is_this_host=True) == "gpu01.lab-a"
+    assert called("gpu02.lab-a", is_this_host=True) == called("gpu02", is_this_host=True) == "gpu02"
+    for other in ("gpu01.lab-b", "gpu02.lab-b"):
+        with pytest.raises(Refused, match="knows no node that is called gpu0"):
+            called(other, is_this_host=True)
+    assert called("10.0.0.5") == "10.0.0.5"
+    for other in ("10.0.0.7", "10", "gpu01.lab-b", "fe80::5"):
+        with pytest.raises(Refused, match="there is no node"):
+            called(other)
     with pytest.raises(
         Refused, match=r"gpu08 may be gpu08.lab.example.org, gpu08.other.example.org; say which"
     ):
