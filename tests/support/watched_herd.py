@@ -50,6 +50,9 @@ class ScriptedFeed(Feed):
     def retry(self) -> None:
         self.asked.append("retry")
 
+    def reject(self, reason: str) -> None:
+        self.asked.append(f"reject: {reason}")
+
     def pause(self) -> None:
         self.asked.append("pause")
 

@@ -1,7 +1,8 @@
 """Following a herd: a thread reads what changes, whoever draws takes it when there is time.
 
 The live stream first. Where it cannot be had, such as behind a proxy that holds it back, the whole picture is asked for
-every few seconds instead, and that is said. A hub that is away is tried again with growing pauses.
+every few seconds instead, and that is said. A hub that is away, or whose stream never lasts, is tried again with
+growing pauses: each try is a whole snapshot for the hub to send.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ POLL_ROUNDS = 12
 """Then the stream is tried again."""
 FIRST_RETRY_SECONDS = 0.5
 LONGEST_RETRY_SECONDS = 15.0
+STEADY_SECONDS = 10.0
+"""A stream that has gone on for so long is good; the pauses begin anew after it."""
 
 
 class Condition(Struct, frozen=True):
@@ -90,8 +93,10 @@ class Feed:
 
     def retry(self) -> None:
         """Connect anew, at once."""
-        self._interrupt()
         self._nudge.set()
+
+    def reject(self, reason: str) -> None:
+        """Say that what came cannot be used: it is asked for anew, in due time."""
 
     def pause(self) -> None:
         """Ask for nothing until ``resume``."""
@@ -130,9 +135,6 @@ class Feed:
     def _bring(self) -> None:
         """Bring news until nothing more comes; called again and again. What it raises is the end."""
         raise NotImplementedError
-
-    def _interrupt(self) -> None:
-        """Wake the thread out of what it waits for in the network."""
 
     def _put(self, news: News) -> None:
         with self._room:
@@ -178,6 +180,19 @@ class PictureFeed(Feed):
                 self._wait(max(0.1, self._every_seconds - (time.monotonic() - began)))
 
 
+class _Course:
+    """How one stream went."""
+
+    def __init__(self) -> None:
+        self.first_at: float | None = None
+        self.heard_at = 0.0
+        self.break_reason: str | None = None
+
+    @property
+    def is_steady(self) -> bool:
+        return self.first_at is not None and self.heard_at - self.first_at >= STEADY_SECONDS
+
+
 class HerdFeed(Feed):
     """Follows a hub's live stream."""
 
@@ -186,17 +201,29 @@ class HerdFeed(Feed):
         self._hub = hub
         self._poll_seconds = poll_seconds
         self._answer: OpenAnswer | None = None
+        self._rejected: tuple[OpenAnswer | None, str] = (None, "")
         self._failures = 0
         self._has_said_who = False
         self._pictures = Pictures()
 
-    def _interrupt(self) -> None:
+    def retry(self) -> None:
+        """Connect anew, at once."""
+        # The thread must find the nudge when its stream breaks, and must not lose the next one by it.
         answer = self._answer
+        super().retry()
+        if answer is not None:
+            answer.close()
+
+    def reject(self, reason: str) -> None:
+        """Say that what came cannot be used: the stream is ended, and tried again after a pause."""
+        answer = self._answer
+        self._rejected = (answer, reason)
         if answer is not None:
             answer.close()
 
     def _bring(self) -> None:
         """One connection: the session, then the stream; polling, or a pause, if that cannot be had."""
+        self._nudge.clear()  # it asks for a new connection, and this is one
         self._put(Condition("connecting"))
         try:
             self._say_who()
@@ -247,42 +274,66 @@ class HerdFeed(Feed):
                 raise
             return str(error)
         self._answer = answer
-        count = 0
+        course = _Course()
         try:
             if not self._is_wanted:
                 return None
             if answer.kind != "text/event-stream":
                 return "what answers there sends no live stream"
-            reader = EventReader(is_gzip=answer.is_gzip)
-            while came := answer.read():
-                for event in reader.feed(came):
-                    count += self._hear(event, answer, is_first=count == 0)
-        except HubSilent:
-            if not self._is_wanted or self._nudge.is_set():
-                return None
-            if count == 0:
-                return "something on the way to the hub holds its live stream back"
-            raise
+            self._read(answer, course)
+        except HubSilent as error:
+            course.break_reason = str(error)
         finally:
             self._answer = None
             with contextlib.suppress(OSError):
                 answer.release()
-        return None if count else "the hub's live stream ends before it begins"
+        return self._after(answer, course)
 
-    def _hear(self, event: Event, answer: OpenAnswer, *, is_first: bool) -> int:
+    def _read(self, answer: OpenAnswer, course: _Course) -> None:
+        reader = EventReader(is_gzip=answer.is_gzip)
+        while came := answer.read():
+            course.heard_at = time.monotonic()
+            for event in reader.feed(came):
+                self._hear(event, answer, course)
+            if course.is_steady:
+                self._failures = 0
+
+    def _after(self, answer: OpenAnswer, course: _Course) -> str | None:
+        """Tell what follows a stream: another at once (none), polling (why), or a pause (``HubSilent``)."""
+        if not self._is_wanted or self._nudge.is_set():
+            return None
+        rejected, reason = self._rejected
+        if rejected is answer:
+            self._drop_changes()
+            raise HubSilent(reason)
+        if course.first_at is None:
+            if course.break_reason is None:
+                return "the hub's live stream ends before it begins"
+            return "something on the way to the hub holds its live stream back"
+        if course.break_reason is not None:
+            raise HubSilent(course.break_reason)
+        if course.is_steady:  # as some proxies end whatever has gone on for a while
+            return None
+        raise HubSilent("the hub, or something on the way to it, ends the live stream soon after it begins")
+
+    def _drop_changes(self) -> None:
+        """Forget changes that follow what was not taken: rejected in their turn, they would end the next stream."""
+        with self._room:
+            self._waiting = [news for news in self._waiting if not isinstance(news, HerdChange)]
+            self._room.notify_all()
+
+    def _hear(self, event: Event, answer: OpenAnswer, course: _Course) -> None:
         match event.name:
             case "snapshot" | "change":
                 change = _decoded(event.content, HerdChange)
                 self._put(change)
-                if is_first:
-                    self._failures = 0
+                if course.first_at is None:
+                    course.first_at = time.monotonic()
                     silence = max(LEAST_SILENCE_SECONDS, 4 * change.tick_seconds)
                     answer.be_patient(min(silence, MOST_SILENCE_SECONDS))
                     self._put(Condition("live"))
-                return 1
             case "own":
                 self._put(_decoded(event.content, OwnProcesses))
-        return 0
 
     def _poll(self, why: str) -> None:
         """Ask for the whole picture now and then, until it is time to try the stream again."""
@@ -291,7 +342,7 @@ class HerdFeed(Feed):
             self._put(self._pictures.snapshot(herd, self._poll_seconds))
             self._put(Condition("polling", why))
             self._failures = 0
-            if self._wait(self._poll_seconds) or not self._is_wanted:
+            if not self._is_wanted or self._wait(self._poll_seconds):
                 return
 
 

@@ -28,15 +28,16 @@ class Watch:
         self._arrived_at: float | None = None
 
     def apply(self, change: HerdChange) -> bool:
-        """Take a message; false if it changes nothing. What does not fit is asked for anew."""
+        """Take a message; false if it changes nothing. What does not fit is asked for anew, in due time."""
         if self.is_paused:
             return False
         try:
             follows = self.herd.apply(change)
-        except GpuherdError:
-            follows = False
+        except GpuherdError as error:
+            self.feed.reject(str(error))
+            return False
         if not follows:
-            self.feed.retry()
+            self.feed.reject("the hub's live stream left something out")
             return False
         self._arrived_at = self.monotonic()
         return True
