@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import socket
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
 
 from gpuherd.model.text import clip
 
-__all__ = ["Pulse", "Systemd", "keep_told", "told"]
+__all__ = ["Pulse", "Systemd", "keep_told", "told", "told_of_start"]
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,10 @@ LOOK_SECONDS = 5.0
 """How often the status is renewed, unless the watchdog wants to hear sooner."""
 FIRST_LOOK_SECONDS = 0.05
 STATUS_LENGTH = 200
+START_PATIENCE_SECONDS = 120
+"""A start that does nothing for so long hangs; as TimeoutStartSec= of the hub's unit."""
+_IDLE_CPU_SECONDS = 0.01
+"""A process that has used less between two looks did not work: looking costs some, too."""
 
 
 class Pulse(NamedTuple):
@@ -82,6 +88,61 @@ class Systemd:
     def tell_stopping(self) -> None:
         """Say that the end has begun."""
         self.tell("STOPPING=1", "STATUS=stopping")
+
+
+class Effort(NamedTuple):
+    """What a process has done so far, as the kernel counts it."""
+
+    cpu_seconds: float
+    blocks: int
+    """Blocks of disks that were read and written."""
+
+    @classmethod
+    def of_this_process(cls) -> Effort:
+        """Ask the kernel."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return cls(used.ru_utime + used.ru_stime, used.ru_inblock + used.ru_oublock)
+
+    def is_work_since(self, before: Effort) -> bool:
+        """Tell whether anything was done since ``before``."""
+        return self.blocks > before.blocks or self.cpu_seconds - before.cpu_seconds > _IDLE_CPU_SECONDS
+
+
+@contextmanager
+def told_of_start(
+    systemd: Systemd,
+    *,
+    effort: Callable[[], Effort] = Effort.of_this_process,
+    look_seconds: float = LOOK_SECONDS,
+) -> Iterator[None]:
+    """Ask systemd for more time while the body, a start of unknown length, works; a start that hangs gets none.
+
+    A hub that brings years of records into a new form, or reads a long journal, must not be ended in the midst of it,
+    only to begin anew. A thread asks: such work holds up the event loop.
+    """
+    if not systemd.is_there:
+        yield
+        return
+    is_over = threading.Event()
+
+    def ask() -> None:
+        began_at, before = time.monotonic(), effort()
+        while not is_over.wait(look_seconds):
+            now = effort()
+            if now.is_work_since(before):
+                systemd.tell(
+                    f"EXTEND_TIMEOUT_USEC={START_PATIENCE_SECONDS * 1_000_000}",
+                    f"STATUS=starting since {time.monotonic() - began_at:.0f} s",
+                )
+            before = now
+
+    asking = threading.Thread(target=ask, name="tell systemd of the start", daemon=True)
+    asking.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        asking.join()
 
 
 @asynccontextmanager
