@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gpuherd.cli.saying import say
 from gpuherd.cli.showing import text_width
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.text import clean
@@ -117,14 +118,14 @@ def telling() -> Iterator[None]:
     except HubRefused as error:
         sys.exit(tell(error))
     except Refused as error:
-        click.echo(f"gpuherd: {error}", err=True)
+        say(f"gpuherd: {error}")
         sys.exit(REFUSED)
 
 
 def tell(error: HubRefused, about: str = "") -> int:
     """Say on stderr what the hub refuses, and give the exit code for it; ``about`` goes before it."""
     for line in _words(error, about):
-        click.echo(line, err=True)
+        say(line)
     return 1 if error.detail.code == "not_a_hub" else _EXIT_CODES.get(error.status, 1)
 
 
@@ -133,7 +134,7 @@ def own_zone(zone: str | None) -> str | None:
     from gpuherd.client.zone import machine_zone, zone_hint
 
     if zone is None and (hint := zone_hint()) is not None:
-        click.echo(f"gpuherd: {hint}", err=True)
+        say(f"gpuherd: {hint}")
     return zone or machine_zone()
 
 

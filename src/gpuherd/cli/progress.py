@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from gpuherd.cli.asking import moment
+from gpuherd.cli.saying import write
 from gpuherd.cli.showing import Screen, ago, fitted
 from gpuherd.model.text import clean
 
@@ -34,12 +35,18 @@ class Progress:
     ) -> None:
         """``what`` says what is waited for, and where."""
         self._what = what
-        self._stream = sys.stderr if stream is None else stream
+        self._stream = stream
         self._monotonic = monotonic
-        self._is_live = self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        shown = self._shown
+        self._is_live = shown is not None and shown.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._last = ""
         self._last_at = -QUIET_SECONDS
         self._trouble: str | None = None
+
+    @property
+    def _shown(self) -> TextIO | None:
+        """Where it is told: to stderr, whatever that is by now, unless a stream was named."""
+        return sys.stderr if self._stream is None else self._stream
 
     def tell(self, situation: Situation, now: float) -> None:
         """Tell how things stand at ``now``, by the hub's clock."""
@@ -57,23 +64,19 @@ class Progress:
     def end(self) -> None:
         """Take the line away."""
         if self._is_live and self._last:
-            self._write(_CLEAR)
+            write(_CLEAR, self._stream)
             self._last = ""
 
     def _show(self, line: str, *, is_urgent: bool = False) -> None:
-        if self._is_live:
+        shown = self._shown
+        if self._is_live and shown is not None:
             self._last = line
-            self._write(_CLEAR + fitted(line, max(8, Screen.of(self._stream).width - 1)).rstrip(" "))
+            write(_CLEAR + fitted(line, max(8, Screen.of(shown).width - 1)).rstrip(" "), self._stream)
             return
         now = self._monotonic()
         if line != self._last and (is_urgent or now - self._last_at >= QUIET_SECONDS):
             self._last, self._last_at = line, now
-            self._write(f"gpuherd: {line}\n")
-
-    def _write(self, text: str) -> None:
-        encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._stream.write(text.encode(encoding, "replace").decode(encoding))
-        self._stream.flush()
+            write(f"gpuherd: {line}\n", self._stream)
 
 
 def _words(situation: Situation, now: float) -> str:

@@ -17,9 +17,11 @@ from gpuherd.cli.child import Child, NotStarted
 from gpuherd.cli.choosing import Asked, environment_of, wish_options
 from gpuherd.cli.interrupts import Interrupted, Interrupts
 from gpuherd.cli.progress import Progress
+from gpuherd.cli.saying import missing_package, say
 from gpuherd.cli.taking import Taken, Taking
 from gpuherd.cli.wait import taking_of, tell_booking, wait_until_taken
 from gpuherd.model.errors import GpuherdError
+from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
     from gpuherd.client.keeping import BookingKeeper
@@ -90,9 +92,11 @@ def command(
             tell_booking(taken)
             code = _run(asked, taken, argv, interrupts, extend=extend)
         finally:
-            if progress is not None:
-                progress.end()
-            taking.give_back()
+            try:
+                if progress is not None:
+                    progress.end()
+            finally:
+                taking.give_back()
     sys.exit(code)
 
 
@@ -109,8 +113,18 @@ def _telling() -> Iterator[None]:
         tell(error)
         sys.exit(FAILED_BEFORE)
     except GpuherdError as error:
-        click.echo(f"gpuherd: {error}", err=True)
+        say(f"gpuherd: {error}")
         sys.exit(error.exit_code if isinstance(error, NotStarted) else FAILED_BEFORE)
+    except OSError as error:
+        what = "something went wrong" if error.filename is None else clean(str(error.filename), 300)
+        say(f"gpuherd: {what}: {error.strerror or error}")
+        sys.exit(FAILED_BEFORE)
+    except ModuleNotFoundError as error:
+        missing = missing_package(error)
+        if missing is None:
+            raise
+        say(f"gpuherd: {missing}")
+        sys.exit(FAILED_BEFORE)
 
 
 def _taken(asked: Asked, taking: Taking, progress: Progress | None, *, timeout: str | None) -> Taken:
@@ -134,7 +148,7 @@ def _run(
         try:
             keeper = _keeper(asked, taken, extend)
         except RuntimeError as error:  # no thread can be had; the command runs all the same
-            click.echo(f"gpuherd: the booking is not looked after: {error}", err=True)
+            say(f"gpuherd: the booking is not looked after: {error}")
         return child.wait()
     finally:
         if keeper is not None:
@@ -169,7 +183,7 @@ def _keeper(asked: Asked, taken: Taken, extend: str | None) -> BookingKeeper | N
     keeper = BookingKeeper(
         asked.hub,
         taken.booking,
-        tell=lambda words: click.echo(f"gpuherd: {words}", err=True),
+        tell=lambda words: say(f"gpuherd: {words}"),
         extend=extend,
         zone=own_zone(None),
         hub_now=lambda: time.time() + ahead,

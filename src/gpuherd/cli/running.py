@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import click
 
 from gpuherd.cli.group import group
+from gpuherd.cli.saying import missing_package, say
 from gpuherd.model.errors import GpuherdError, Refused
 
 __all__ = ["BROKEN_PIPE", "INTERRUPTED", "run"]
@@ -66,15 +67,15 @@ def _ended(arguments: Sequence[str]) -> int:
     except (click.Abort, EOFError) as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             return INTERRUPTED
-        click.echo("gpuherd: aborted", err=True)
+        say("gpuherd: aborted")
         return FAILED
     except GpuherdError as error:
         return _refused(error)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("gpuherd"):
+        missing = missing_package(error)
+        if missing is None:
             raise
-        remedy = "install the hub's parts with: pip install 'gpuherd[hub]'"
-        click.echo(f"gpuherd: this command needs the Python package {error.name}; {remedy}", err=True)
+        say(f"gpuherd: {missing}")
         return FAILED
     return 0
 
@@ -85,7 +86,7 @@ def _refused(error: GpuherdError) -> int:
 
     if isinstance(error, HubRefused):
         return tell(error)
-    click.echo(f"gpuherd: {error}", err=True)
+    say(f"gpuherd: {error}")
     return REFUSED if isinstance(error, Refused) else FAILED
 
 
@@ -94,7 +95,7 @@ def _told(error: OSError) -> int:
         return BROKEN_PIPE
     place = error.filename or "the output cannot be written"
     remedy = "; make room, then try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    click.echo(f"gpuherd: {place}: {error.strerror or error}{remedy}", err=True)
+    say(f"gpuherd: {place}: {error.strerror or error}{remedy}")
     return FAILED
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from gpuherd.cli.asking import moment
 from gpuherd.cli.choosing import Asked
 from gpuherd.cli.interrupts import Interrupts
 from gpuherd.cli.pick import taken_here
+from gpuherd.cli.saying import say
 from gpuherd.model.errors import GpuherdError, Refused
 from gpuherd.model.text import clean
 
@@ -167,7 +166,7 @@ class Taking:
             )
         except GpuherdError as error:
             left = _left_booked(self._holding.booking or booking)
-            click.echo(f"gpuherd: {left} ({clean(str(error), 300)})", err=True)
+            say(f"gpuherd: {left} ({clean(str(error), 300)})")
 
 
 def _refs(candidates: Iterable[Candidate]) -> list[dict[str, str]]:
@@ -176,7 +175,7 @@ def _refs(candidates: Iterable[Candidate]) -> list[dict[str, str]]:
 
 def _tell_trouble(booking: Booking | None) -> None:
     what = "what may be booked" if booking is None else f"booking {booking.id}"
-    click.echo(f"gpuherd: {what} cannot be given back yet; trying again, until Ctrl-C", err=True)
+    say(f"gpuherd: {what} cannot be given back yet; trying again, until Ctrl-C")
 
 
 def _left_booked(booking: Booking | None) -> str:

@@ -13,6 +13,7 @@ from gpuherd.cli.asking import hub_options, moment, own_zone, telling
 from gpuherd.cli.choosing import Asked, as_json, as_text, place_options, wish_options
 from gpuherd.cli.interrupts import Interrupted, Interrupts
 from gpuherd.cli.progress import Progress
+from gpuherd.cli.saying import say
 from gpuherd.cli.taking import Taken, Taking
 
 if TYPE_CHECKING:
@@ -81,13 +82,15 @@ def command(
                 )
                 click.echo(told)
             except BaseException:
-                progress.end()
-                taking.give_back()
+                try:
+                    progress.end()
+                finally:
+                    taking.give_back()
                 raise
             interrupts.ignore()  # whoever reads "booked" must not hear that it came to nothing
             tell_booking(taken)
     except WaitedInVain as error:
-        click.echo(f"gpuherd: {error}", err=True)
+        say(f"gpuherd: {error}")
         sys.exit(IN_VAIN)
     except Interrupted as error:
         sys.exit(error.exit_code)
@@ -116,7 +119,7 @@ def taking_of(
         holding = Holding(asked.hub, words=f"by gpuherd on {os.uname().nodename}")
     device_locks = DeviceLocks.of_machine(os.environ) if locks else None
     if device_locks is not None and device_locks.doubt is not None:
-        click.echo(f"gpuherd: {device_locks.doubt}", err=True)
+        say(f"gpuherd: {device_locks.doubt}")
     return Taking(
         asked,
         interrupts,
@@ -156,8 +159,7 @@ def tell_booking(taken: Taken) -> None:
     """Say on stderr what was booked."""
     if taken.booking is not None:
         booking, places = taken.booking, ", ".join(candidate.place for candidate in taken.chosen)
-        click.echo(
+        say(
             f"gpuherd: booked {places} until {moment(booking.ends_at)}, booking {booking.id}; give it back early with: "
-            f"gpuherd release {booking.id}",
-            err=True,
+            f"gpuherd release {booking.id}"
         )

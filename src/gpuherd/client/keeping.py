@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from gpuherd.client.errors import HubRefused, HubSilent
 from gpuherd.client.hub import HubClient
@@ -40,7 +41,7 @@ class BookingKeeper:
         self._extend, self._zone = extend, zone
         self._lead = _lead_of(booking.ends_at - booking.starts_at)
         self._is_told = False
-        self._is_silence_told = False
+        self._is_silence_told = self._is_fault_told = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="booking", daemon=True)
 
@@ -55,7 +56,14 @@ class BookingKeeper:
     def _keep(self) -> None:
         pause = 0.0
         while not self._stopped.wait(min(pause, LONGEST_SLEEP_SECONDS)):
-            pause = self.step(self._hub_now())
+            try:
+                pause = self.step(self._hub_now())
+            except Exception as error:  # noqa: BLE001 - whatever it is: the command runs on, and relies on us
+                pause = AGAIN_SECONDS
+                if not self._is_fault_told:
+                    self._is_fault_told = True
+                    with suppress(Exception):
+                        self._say(f"could not be looked after just now: {clean(str(error), 300)}")
 
     def step(self, now: float) -> float:
         """Do what is due at ``now``, by the hub's clock; give the seconds until something is due again."""

@@ -59,6 +59,12 @@ def test_the_environment_and_the_end_of_a_command(tmp_path: Path) -> None:
             assert booking["title"] == Path(sys.executable).name
             assert await own_bookings(ann) == []
 
+            # A log on a full disk ends nothing, and takes no exit code away.
+            muted = '"$0" -m gpuherd run --node n2 --book 2h --wait -- sh -c "exit 7" 2>/dev/full'
+            outer = ("run", "--node", "n2", "--", "sh", "-c", muted, sys.executable)
+            assert await shell.run(*outer) == (7, "", "")
+            assert await own_bookings(ann) == []
+
             assert (await shell.run("run", "--node", "n2", "--", "/no/such/program"))[0] == 127
             (tmp_path / "plain").write_text("no program")
             code, _, told = await shell.run(

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpuherd.cli.child import Child, NotStarted
-from gpuherd.cli.choosing import as_text
+from gpuherd.cli.choosing import Asked, as_text
 from gpuherd.cli.group import group
 from gpuherd.cli.interrupts import Interrupted, Interrupts
 from gpuherd.client.choosing import Candidate
@@ -52,6 +52,26 @@ def test_a_wrong_command_line_is_told_before_anyone_is_asked(arguments: tuple[st
     done = CliRunner().invoke(group, arguments)
     assert done.exit_code == 2, done.output
     assert words in done.output
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(28, "No space left on device", "/run/lock"), "gpuherd: /run/lock: No space left on device"),
+        (OSError(24, "Too many open files"), "gpuherd: something went wrong: Too many open files"),
+        (ModuleNotFoundError("numpy", name="numpy"), "needs the Python package numpy; install"),
+    ],
+)
+def test_what_goes_wrong_before_the_start_is_no_code_of_the_command(
+    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(_asked: Asked, **_how: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Asked, "look", fail)
+    monkeypatch.setenv("GPUHERD_LOCK_DIR", str(tmp_path / "locks"))
+    done = CliRunner().invoke(group, ("run", "--here", "--", "true"))
+    assert (done.exit_code, words in done.output) == (125, True), done.output
 
 
 def test_commands_in_the_docs_can_be_typed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -218,6 +219,35 @@ def test_an_end_that_came_while_the_machine_slept_is_told() -> None:
     told: list[str] = []
     keeper(None, told, extend=None).step(4000)
     assert told == ["booking 7 has ended, but the command runs on; others may take the GPUs"]
+
+
+def test_whatever_goes_wrong_it_is_looked_after_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuherd.client.keeping.AGAIN_SECONDS", 0.01)
+    extended = threading.Event()
+
+    class Hub(ExtendingHub):
+        def extend(self, *asked: Any) -> Booking:
+            made = super().extend(*asked)
+            extended.set()
+            return made
+
+    def tell(_words: str) -> None:
+        raise OSError("the terminal is gone")
+
+    kept = BookingKeeper(
+        Hub(HubSilent("away"), ZeroDivisionError("a slip"), HubSilent("away")),  # type: ignore[arg-type]
+        Booking(id=7, starts_at=0, ends_at=3600),
+        tell=tell,
+        extend="1h",
+        zone="UTC",
+        hub_now=lambda: 3500.0,
+    )
+    kept.start()
+    try:
+        assert extended.wait(20)
+    finally:
+        kept.stop()
+        kept._thread.join(10)
 
 
 def test_looking_after_it_ends_at_once() -> None:
