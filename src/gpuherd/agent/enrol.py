@@ -19,7 +19,7 @@ from gpuherd.agent.tls import tls_context
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.text import clean
 
-__all__ = ["HOW_TO_ENROL", "Credentials", "enrolled_at", "hub_file", "read_secret"]
+__all__ = ["HOW_TO_ENROL", "Credentials", "check_shown_to", "enrolled_at", "hub_file", "read_secret"]
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,17 @@ def enrolled_at(credential_file: Path) -> str | None:
         return None
 
 
+def check_shown_to(credential_file: Path, address: HubAddress) -> None:
+    """See that a credential is shown to the hub that gave it: another could speak as this node with it."""
+    known_to = enrolled_at(credential_file)
+    if known_to is not None and known_to != address.url:
+        raise Misconfigured(
+            f"agent.hub_url: this node is enrolled at {clean(known_to, 300)}, and its credential is not shown to "
+            f"{address.url}; to enrol it there delete {credential_file} and start with a join token, or if it is the "
+            f"same hub under another address delete {hub_file(credential_file)}"
+        )
+
+
 class Credentials:
     """Gives this node's credential, enrolling first if there is none yet. Blocking: call it in a thread."""
 
@@ -105,7 +116,7 @@ class Credentials:
             tls_context(self._tls_ca_file)
         if self._has_credential():
             read_secret(str(self._credential_file), "credential")
-            self._check_hub()
+            check_shown_to(self._credential_file, self.address)
         elif self._join_token_file is not None:
             # Read now: standard input is there only once, and a wrong path should stop the start.
             self._join_token = read_secret(self._join_token_file, "join token")
@@ -118,18 +129,8 @@ class Credentials:
         """Give the credential. ``Failed`` if the hub cannot be reached, ``Misconfigured`` if it says no."""
         if not self._has_credential():
             self._enrol()
-        self._check_hub()
+        check_shown_to(self._credential_file, self.address)
         return read_secret(str(self._credential_file), "credential")
-
-    def _check_hub(self) -> None:
-        """See that the credential is shown to the hub that gave it: another could speak as this node with it."""
-        known_to = enrolled_at(self._credential_file)
-        if known_to is not None and known_to != self.address.url:
-            raise Misconfigured(
-                f"agent.hub_url: this node is enrolled at {clean(known_to, 300)}, and its credential is not shown to "
-                f"{self.address.url}; to enrol it there delete {self._credential_file} and start with a join token, or "
-                f"if it is the same hub under another address delete {hub_file(self._credential_file)}"
-            )
 
     def _has_credential(self) -> bool:
         try:

@@ -81,6 +81,20 @@ def test_a_running_agent_is_seen_and_left_alone(doctor: Doctor, tmp_path: Path) 
     asyncio.run(story())
 
 
+def test_a_credential_is_not_shown_to_another_hub(doctor: Doctor, tmp_path: Path) -> None:
+    async def story() -> None:
+        as_node(doctor, f"http://127.0.0.1:{doctor.port}", tmp_path)
+        enrol(doctor, tmp_path)
+        (tmp_path / "agent" / "credential.hub").write_text("https://gpus.example.org\n")
+        async with configured_hub(load(doctor.config_file)):
+            found = await doctor.look()
+        # This hub would have known it.
+        assert hub_steps(found)["credential"] == "failed"
+        assert any("is enrolled at https://gpus.example.org" in sentence for sentence in found.sentences)
+
+    asyncio.run(story())
+
+
 def test_a_credential_that_the_hub_does_not_know(doctor: Doctor, tmp_path: Path) -> None:
     async def story() -> None:
         as_node(doctor, f"http://127.0.0.1:{doctor.port}", tmp_path)

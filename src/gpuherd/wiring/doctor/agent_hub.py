@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from gpuherd.agent.address import HubAddress
-from gpuherd.agent.enrol import HOW_TO_ENROL, read_secret
+from gpuherd.agent.enrol import HOW_TO_ENROL, check_shown_to, read_secret
 from gpuherd.agent.listen import DEFAULT_PORT
 from gpuherd.agent.listen_address import ListenAddress
 from gpuherd.agent.settings import AgentSettings
@@ -131,6 +131,7 @@ class AgentExamination:
         if file is None:
             self._journal.skipped("credential", "it may not be read by this user")
             return
+        check_shown_to(file, address)
         credential = read_secret(str(file), "credential")
         headers = {"Authorization": f"Bearer {credential}", "Content-Type": "application/json"}
         answer = await self._ask(address, "/api/v1/reports", method="POST", headers=headers, body=b"")
