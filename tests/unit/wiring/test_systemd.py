@@ -6,12 +6,13 @@ import asyncio
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpuherd.wiring.systemd import Pulse, Systemd, keep_told, told
+from gpuherd.wiring.systemd import Effort, Pulse, Systemd, keep_told, told, told_of_start
 
 
 class Listener:
@@ -124,3 +125,55 @@ def test_work_that_stands_still_is_not_covered_up(tmp_path: Path, caplog: pytest
     asyncio.run(watch())
     listener.close()
     assert caplog.text.count("the work stands still") == 1
+
+
+@pytest.mark.parametrize("worked", [Effort(1.0, 0), Effort(0.0, 1)])
+def test_a_start_that_works_asks_for_more_time_until_it_is_over(listener: Listener, worked: Effort) -> None:
+    rounds = 0
+
+    def effort() -> Effort:
+        nonlocal rounds
+        rounds += 1
+        return Effort(worked.cpu_seconds * rounds, worked.blocks * rounds)
+
+    with told_of_start(Systemd(listener.address), effort=effort, look_seconds=0.01):
+        for _ in range(3):
+            assert listener.next() == ["EXTEND_TIMEOUT_USEC=120000000", "STATUS=starting since 0 s"]
+    Systemd(listener.address).tell("READY=1")
+    while (messages := listener.next())[0].startswith("EXTEND"):
+        pass
+    assert messages == ["READY=1"]
+
+
+def test_a_start_that_does_nothing_gets_no_more_time(tmp_path: Path) -> None:
+    listener = Listener(str(tmp_path / "notify"))
+    looks: list[Effort] = []
+
+    def effort() -> Effort:
+        looks.append(Effort(7.0 + len(looks) / 10_000, 12))  # looking itself costs a little
+        return looks[-1]
+
+    with told_of_start(Systemd(listener.address), effort=effort, look_seconds=0.005):
+        deadline = time.monotonic() + 10
+        while len(looks) < 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+    Systemd(listener.address).tell("READY=1")
+    assert listener.next() == ["READY=1"]
+    listener.close()
+
+
+def test_the_kernel_tells_work_from_waiting() -> None:
+    before = Effort.of_this_process()
+    sum(number * number for number in range(1_000_000))
+    assert Effort.of_this_process().is_work_since(before)
+
+
+def test_a_start_that_fails_is_not_covered_up(listener: Listener) -> None:
+    with (
+        pytest.raises(ValueError, match="cannot"),
+        told_of_start(Systemd(listener.address), look_seconds=60),
+    ):
+        raise ValueError("cannot")
+    Systemd(listener.address).tell("READY=1")
+    assert listener.next() == ["READY=1"]

@@ -13,6 +13,7 @@ from gpuherd.agent.address import HubAddress
 from gpuherd.agent.enrol import enrolled_at
 from gpuherd.model.errors import Misconfigured
 from gpuherd.wiring.config import read_config
+from gpuherd.wiring.installing.age import installed_files, is_changed_since
 from gpuherd.wiring.installing.config_file import CONFIG_PATH, Choices, config_with
 from gpuherd.wiring.installing.executable import check_reachable, own_executable
 from gpuherd.wiring.installing.files import Changes, TargetFiles
@@ -25,8 +26,15 @@ JOIN_TOKEN_PATH = "/etc/gpuherd/join-token"  # noqa: S105 - a file's name
 CREDENTIAL_PATHS = ("/var/lib/gpuherd-agent/credential", "/var/lib/private/gpuherd-agent/credential")
 SYSUSERS_PATH = "/etc/sysusers.d/gpuherd.conf"
 TMPFILES_PATH = "/etc/tmpfiles.d/gpuherd.conf"
+LISTEN_SECRET_PATH = "/etc/gpuherd/listen-secret"  # noqa: S105 - a file's name
+CURRENT_PATHS: dict[Part, str] = {
+    "hub": "/run/gpuherd-install/hub-config",
+    "agent": "/run/gpuherd-install/agent-config",
+}
+"""Which writing of the configuration is nothing to a service that runs: one for the other service alone."""
 _PACKAGED_UNITS = ("/usr/lib/systemd/system", "/lib/systemd/system")
 _OWN_UNITS = "/etc/systemd/system"
+_PARTS: tuple[Part, ...] = ("hub", "agent")
 _MARK = "this file is written anew by updates"
 _BACKOFF_SINCE_VERSION = 254
 _BACKOFF = "RestartSteps=8\nRestartMaxDelaySec=120"
@@ -60,10 +68,12 @@ class Installation:
         may_start: bool = True,
         executable: str | None = None,
         services: Services | None = None,
+        is_here: bool | None = None,
     ) -> None:
-        self._is_live = root == Path("/") and not is_only_check
+        """``is_here`` tells whether ``root`` is the machine that runs; unless given, if it is ``/``."""
+        self.is_here = root == Path("/") if is_here is None else is_here
+        self._is_live = self.is_here and not is_only_check
         self._may_start = may_start
-        self.is_here = root == Path("/")
         self._is_only_check = is_only_check
         self._executable = executable or own_executable()
         self._services = services or Services()
@@ -112,7 +122,7 @@ class Installation:
         if other_hub is not None:
             self._leave_hub()
         if not is_enrolled and join_token is not None:
-            self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
+            is_configured |= self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
         self._make_lock_folder()
         self._run("agent", self._enable("agent"), is_configured=is_configured)
         then = "see how it fares: systemctl status gpuherd-agent, and if the node is not on the page: gpuherd doctor"
@@ -130,10 +140,11 @@ class Installation:
     def remove(self, part: Part) -> Outcome:
         """Stop a service and take its unit away; configuration and data stay."""
         unit = _unit(part)
-        if self._is_live and self._may_start:
+        if self.is_here and self._may_start:
             self._services.check()
             if self._services.is_active(unit):
-                self._services.stop(unit)
+                if not self._is_only_check:
+                    self._services.stop(unit)
                 self._changes.note(f"{unit}: stopped", is_change=True)
         paths = [_boot_link(unit), f"{_OWN_UNITS}/{unit}"]
         if part == "hub":
@@ -165,7 +176,33 @@ class Installation:
                 )
             before = config_text
         text = config_with(choices, before, place)
-        return self.files.put(CONFIG_PATH, text, mode=mode or self._mode(CONFIG_PATH))
+        others = [] if config_text is not None else [part for part in _PARTS if part not in choices]
+        current = [part for part in others if self._is_live and not self._is_behind(part)]
+        is_changed = self.files.put(CONFIG_PATH, text, mode=mode or self._mode(CONFIG_PATH))
+        if is_changed:
+            for part in current:
+                self._note_current(part)
+        return is_changed
+
+    def _note_current(self, part: Part) -> None:
+        """Note that a service needs no restart for the configuration as it was written now."""
+        place = self.files.at(CURRENT_PATHS[part])
+        place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        place.write_text(f"{self.config_file.stat().st_mtime_ns}\n")
+
+    def _is_behind(self, part: Part) -> bool:
+        """Tell whether a service runs as it was before its configuration, its unit or gpuherd itself was changed."""
+        started_at = self._services.started_at(_unit(part))
+        if started_at is None:
+            return False
+        files = [self.files.at(f"{folder}/{_unit(part)}") for folder in (_OWN_UNITS, *_PACKAGED_UNITS)]
+        files += [*installed_files(), *self._services.drop_ins(_unit(part))]
+        if part == "agent":
+            files += [self.files.at(JOIN_TOKEN_PATH), self.files.at(LISTEN_SECRET_PATH)]
+        noted = self.files.text(CURRENT_PATHS[part])
+        if self.config_file.exists() and noted != f"{self.config_file.stat().st_mtime_ns}\n":
+            files.append(self.config_file)
+        return is_changed_since(started_at, files)
 
     def _mode(self, path: str) -> int:
         """Give the mode a file has, which its owner may have chosen; else that everyone may read it."""
@@ -224,7 +261,7 @@ class Installation:
         return next((path for path in paths if self.files.text(path) is not None), None)
 
     def _enable(self, part: Part) -> bool:
-        """Write the unit and make it part of the boot; tells whether the unit is another than before."""
+        """Write the unit and make it part of the boot; tells whether it is another than systemd has read before."""
         unit = _unit(part)
         packaged = self._packaged_unit(part)
         is_changed = False
@@ -237,15 +274,20 @@ class Installation:
             if _MARK in (self.files.text(f"{_OWN_UNITS}/{unit}") or ""):
                 is_changed = self.files.remove(f"{_OWN_UNITS}/{unit}")
         is_linked = self.files.link(_boot_link(unit), packaged or f"{_OWN_UNITS}/{unit}")
-        if (is_changed or is_linked) and self._is_live and self._may_start:
-            self._services.reload()
+        if self.is_here and self._may_start:
+            is_unread = self._services.needs_reload(unit)  # also if a run before this one got no further
+            if (is_changed or is_linked or is_unread) and not self._is_only_check:
+                self._services.reload()
+            is_changed |= is_unread
         return is_changed
 
     def _run(self, part: Part, is_unit_changed: bool, *, is_configured: bool) -> None:
         unit = _unit(part)
         if not (self.is_here and self._may_start):
             return
-        is_due = is_unit_changed or is_configured or not self._services.is_active(unit)
+        is_due = (
+            is_unit_changed or is_configured or not self._services.is_active(unit) or self._is_behind(part)
+        )
         if is_due and not self._is_only_check:
             self._services.restart(unit)
         self._changes.note(f"{unit}: started", is_change=is_due)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 from gpuherd.model.errors import Failed, Unavailable
@@ -13,7 +15,7 @@ from gpuherd.model.text import clean
 __all__ = ["Services", "systemd_version"]
 
 START_SECONDS = 180.0
-"""Longer than the units' own limit."""
+"""Longer than the units' own limit, unless a start asks systemd for more time."""
 
 
 def _ask(*command: str) -> subprocess.CompletedProcess[str]:
@@ -33,7 +35,10 @@ def _ask(*command: str) -> subprocess.CompletedProcess[str]:
             "with --root DIR, or start gpuherd from cron as docs/deploy/systemd.md shows"
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise Failed(f"{' '.join(command)} did not end within {START_SECONDS:g} s") from error
+        raise Failed(
+            f"{' '.join(command)} did not end within {START_SECONDS:g} s; a start goes on all the same, and systemctl "
+            "status tells how far it is"
+        ) from error
 
 
 def systemd_version() -> int | None:
@@ -78,6 +83,29 @@ class Services:
         """Tell whether a service runs."""
         return _ask("systemctl", "is-active", "--quiet", unit).returncode == 0
 
+    def started_at(self, unit: str) -> float | None:
+        """Tell when the process of a service started, as time since the epoch; None if it does not run.
+
+        Reckoned back from now: the clock may have been wrong at the start, and stood still for systemd's monotonic one
+        while the machine slept.
+        """
+        pid = self._property(unit, "MainPID")
+        try:
+            # The name before it, in parentheses, may hold anything. The 22nd field is in ticks since the boot.
+            fields = Path(f"/proc/{int(pid)}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            ticks = int(fields[19]) + 1  # rounded up: what was written just before the start is not newer
+        except (OSError, ValueError, IndexError):
+            return None
+        return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
+
+    def drop_ins(self, unit: str) -> list[Path]:
+        """Give the files that add to a service's unit."""
+        return [Path(path) for path in self._property(unit, "DropInPaths").split()]
+
+    def needs_reload(self, unit: str) -> bool:
+        """Tell whether a unit's files are others than those that systemd has read."""
+        return self._property(unit, "NeedDaemonReload") == "yes"
+
     def restart(self, unit: str) -> None:
         """Start a service, anew if it runs; returns when it is ready. ``Failed`` tells its last words."""
         _ask("systemctl", "reset-failed", unit)
@@ -93,6 +121,10 @@ class Services:
     def stop(self, unit: str) -> None:
         """Stop a service, and do not start it at the next boot."""
         self._told("systemctl", "stop", unit)
+
+    @staticmethod
+    def _property(unit: str, name: str) -> str:
+        return _ask("systemctl", "show", f"--property={name}", "--value", unit).stdout.strip()
 
     @staticmethod
     def _told(*command: str) -> None:
