@@ -24,7 +24,7 @@ _SPAN_PART = r"(\d{1,6}(?:\.\d{1,6})?)\s*(w|weeks?|d|days?|h|hrs?|hours?|m|mins?
 _SPAN = re.compile(rf"{_SPAN_PART}(?:(?:\s*,\s*|\s+and\s+|\s*){_SPAN_PART})*", re.ASCII)
 _SPAN_SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _WORDS = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
-_NAMED_SIZE = re.compile(r"(\d+)gi?b?", re.ASCII)
+_NAMED_SIZE = re.compile(r"(\d{1,6})gi?b?", re.ASCII)
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -57,19 +57,23 @@ def fits(gpu: Gpu, wish: Wish) -> bool:
         least = wish.min_memory_bytes * (1 - SIZE_TOLERANCE)
         if facts.memory_total_bytes is None or facts.memory_total_bytes < least:
             return False
-    return wish.type_words <= _words_of(
-        gpu.short_name, facts.name, facts.profile or "", facts.memory_total_bytes, is_slice
-    )
+    missing = wish.type_words - _words_of(gpu.short_name, facts.name, facts.profile or "", is_slice)
+    return all(_is_size_of(word, facts.memory_total_bytes) for word in missing)
 
 
 @lru_cache(1024)
-def _words_of(
-    short_name: str, name: str, profile: str, memory_total_bytes: int | None, is_slice: bool
-) -> frozenset[str]:
+def _words_of(short_name: str, name: str, profile: str, is_slice: bool) -> frozenset[str]:
     words = _split(short_name) | _split(name) | _split(profile)
-    if memory_total_bytes is not None:
-        words |= {f"{round(memory_total_bytes / GIB)}gb"}
     return words | {"mig"} if is_slice else words
+
+
+def _is_size_of(word: str, memory_total_bytes: int | None) -> bool:
+    """Tell whether a word such as 48gb is the size that a card of so many bytes is sold as."""
+    size = _NAMED_SIZE.fullmatch(word)
+    if size is None or memory_total_bytes is None:
+        return False
+    gib, sold_as_gib = memory_total_bytes / GIB, int(size[1])
+    return round(gib) == sold_as_gib or abs(gib - sold_as_gib) <= sold_as_gib * SIZE_TOLERANCE
 
 
 def read_type(text: str) -> frozenset[str]:

@@ -77,6 +77,12 @@ def test_what_is_no_span(text: str) -> None:
         ("1g.10gb", SLICE, True),
         ("a100 mig", SLICE, True),
         ("mig", gpu(), False),
+        ("l40s-48g", gpu("NVIDIA L40S", 46_068 * MIB), True),
+        ("l4-24g", gpu("NVIDIA L4", 23_034 * MIB), True),
+        ("t4 16gb", gpu("Tesla T4", 15_360 * MIB), True),
+        ("l40s-40g", gpu("NVIDIA L40S", 46_068 * MIB), False),
+        ("l4-24g", gpu("NVIDIA L4", None), False),
+        ("a100-0g", gpu(memory=GIB), False),
         ("a100", gpu(is_partitioned=True), False),
     ],
 )
