@@ -123,18 +123,23 @@ class Taking:
         Raises ``Refused`` if there are too few such devices, however free they may become; or what the hub has against
         such a booking.
         """
+        from gpuherd.client.choosing import most_together
+
         look = self._asked.look()
         found = self._asked.sort(look)
-        known = [*found.able, *(one for others in found.others.values() for one in others)]
-        count = self._asked.search.wish.count
-        if len(known) < count:
+        wish = self._asked.search.wish
+        usable = [one for one in found.known if self._holding is None or not look.booked.is_quiet(one.gpu)]
+        most = most_together(usable, wish)
+        if most < wish.count:
             error = self._asked.nothing(look, found)
+            together = " together" if most < len(usable) else ""
+            bookable = " that can be booked" if len(usable) < len(found.known) else ""
             raise Refused(
-                "too_few_devices", f"{error}; there are only {len(known)} such, so waiting is in vain"
+                "too_few_devices",
+                f"{error}; there are only {most} such{together}{bookable}, so waiting is in vain",
             )
         if self._holding is not None:
-            bookable = [one for one in known if not look.booked.is_quiet(one.gpu)]
-            self._try_to_book(bookable[:count])
+            self._try_to_book(usable[: wish.count])
 
     def _try_to_book(self, candidates: list[Candidate]) -> None:
         """Ask the hub whether such a booking would be within the rules; that it is taken now does not matter."""

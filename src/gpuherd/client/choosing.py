@@ -28,6 +28,7 @@ __all__ = [
     "choose",
     "environment_name",
     "most_together",
+    "pool_of",
 ]
 
 MAX_AGE_SECONDS = 60.0
@@ -209,8 +210,14 @@ def _lot(person: str, thing: str) -> bytes:
 
 
 def most_together(candidates: Collection[Candidate], wish: Wish) -> int:
-    """Tell how many of these could be had together: if they must be on one node, as many as one node has."""
-    return max(map(len, by_node(candidates).values()), default=0) if wish.same_node else len(candidates)
+    """Tell how many of these could be had together: all of one make, and on one node if they must be."""
+    pools = Counter(pool_of(candidate, wish) for candidate in candidates)
+    return max(pools.values(), default=0)
+
+
+def pool_of(candidate: Candidate, wish: Wish) -> tuple[str, str]:
+    """Name what a device can be had together with: by make, and by node if all must be on one."""
+    return environment_name(candidate.gpu), candidate.node.id if wish.same_node else ""
 
 
 def by_node(chosen: Collection[Candidate]) -> dict[str, list[Candidate]]:

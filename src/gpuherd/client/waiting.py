@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from gpuherd.agent.backoff import Backoff
 from gpuherd.client.booked_times import free_from
-from gpuherd.client.choosing import Candidate, Search, Sorted, most_together
+from gpuherd.client.choosing import Candidate, Search, Sorted, most_together, pool_of
 from gpuherd.client.errors import HubOutdated, HubRefused
 from gpuherd.client.look import Look
 from gpuherd.model.errors import Failed
@@ -45,7 +45,7 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     able_count: int
     known_count: int
-    """All devices of the kind, in whatever state. If all must be on one node, both count those of the best."""
+    """All devices of the kind, in whatever state. Both count the most that could be had together."""
     likely: tuple[Holder, ...] = ()
     """Those that others have and that may be had next, the likeliest first."""
     free_at: float | None = None
@@ -79,10 +79,10 @@ def _free_at(look: Look, candidate: Candidate, search: Search) -> float | None:
 
 
 def _enough_at(times: Sequence[tuple[Candidate, float | None]], search: Search) -> float | None:
-    pools: dict[str, list[float]] = {}
+    pools: dict[tuple[str, str], list[float]] = {}
     for candidate, moment in times:
         if moment is not None:
-            pools.setdefault(candidate.node.id if search.wish.same_node else "", []).append(moment)
+            pools.setdefault(pool_of(candidate, search.wish), []).append(moment)
     count = search.wish.count
     return min((sorted(pool)[count - 1] for pool in pools.values() if len(pool) >= count), default=None)
 

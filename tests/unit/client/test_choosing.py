@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from gpuherd.client.booked_times import BookedTimes
-from gpuherd.client.choosing import Candidate, Search, by_node, choose
+from gpuherd.client.choosing import Candidate, Search, by_node, choose, most_together
 from gpuherd.client.herd_views import Availability, Gpu, GpuBooking, GpuFacts, Herd, Node
 from gpuherd.client.views import BookedTime, Device, Timeline
 from gpuherd.client.wanted import GIB, Wish, read_type
@@ -222,6 +222,17 @@ def test_makes_are_not_mixed() -> None:
     of = herd(node("n", gpu("n", 0), gpu("n", 1, vendor="amd", memory_total_bytes=GIB)))
     assert found(of, Wish(count=2)) is None
     assert found(of) == ["n/1"]
+
+
+def test_how_many_there_are_together() -> None:
+    of = herd(
+        node("a", gpu("a", 0), gpu("a", 1, "busy"), gpu("a", 2, vendor="amd")),
+        node("b", gpu("b", 0), *(gpu("b", index, vendor="amd") for index in (1, 2, 3))),
+    )
+    known = Search().sort(of, BookedTimes(), NOW).known
+    assert most_together(known, Wish()) == 4
+    assert most_together(known, Wish(same_node=True)) == 3
+    assert most_together((), Wish()) == 0
 
 
 # -- whatever the herd ---------------------------------------------------------------------------------------------
