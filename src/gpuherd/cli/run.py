@@ -141,7 +141,10 @@ def _taken(asked: Asked, taking: Taking, progress: Progress | None, *, timeout: 
 def _run(
     asked: Asked, taken: Taken, argv: tuple[str, ...], interrupts: Interrupts, *, extend: str | None
 ) -> int:
-    child = Child(argv, _environment(taken))
+    environment = _environment(taken)
+    if warning := _slices_warning(taken):
+        say(f"gpuherd: {warning}")
+    child = Child(argv, environment)
     interrupts.finish()
     keeper: BookingKeeper | None = None
     try:
@@ -171,6 +174,17 @@ def _environment(taken: Taken) -> dict[str, str]:
     if taken.booking is not None:
         environment["GPUHERD_BOOKING"] = str(taken.booking.id)
     return environment
+
+
+def _slices_warning(taken: Taken) -> str | None:
+    """Say what CUDA makes of several slices in one variable; none if there are not several."""
+    count = sum(one.gpu.uuid.startswith("MIG-") for one in taken.chosen)
+    if count < 2:
+        return None
+    return (
+        f"these are {count} MIG slices, and CUDA uses no more than one per process: start a process for each, with "
+        "one of the ids in its CUDA_VISIBLE_DEVICES"
+    )
 
 
 def _keeper(asked: Asked, taken: Taken, extend: str | None) -> BookingKeeper | None:

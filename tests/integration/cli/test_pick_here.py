@@ -60,6 +60,13 @@ def test_this_machine_without_a_hub(tmp_path: Path) -> None:
 def test_slices_of_this_machine(tmp_path: Path) -> None:
     picked = gpuherd(tmp_path, "mig.json", "pick", "--here", "--type", "mig")
     assert (picked.returncode, picked.stdout[:25]) == (0, "CUDA_VISIBLE_DEVICES=MIG-")
+    ran = gpuherd(
+        tmp_path, "mig.json", "run", "--here", "-n", "2", "--type", "mig", "--", "sh", "-c", "exit 3"
+    )
+    assert (ran.returncode, "2 MIG slices, and CUDA uses no more than one per process" in ran.stderr) == (
+        3,
+        True,
+    )
 
 
 def test_a_machine_without_a_driver(tmp_path: Path) -> None:
