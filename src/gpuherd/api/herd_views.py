@@ -78,6 +78,21 @@ class HerdViews:
                 await asyncio.sleep(0)
         return self._fleet.frame(face, tuple(nodes))
 
+    def called(self, viewer: Viewer, name: str) -> FleetView | None:
+        """Give only the nodes that go by a name, as they are now; ``time`` is when they were last judged.
+
+        None if these are too many to be put together at once, as where all are called 10.0.0.something.
+        """
+        privacy = _class_of(viewer)
+        ids = self._fleet.ids_called(name, with_hosts=privacy != "public")
+        if len(ids) > SMALL_HERD:
+            return None
+        nodes = (self.node(viewer, node_id) for node_id in ids)
+        frame = self._fleet.frame(
+            self._fleet.face(privacy), tuple(node for node in nodes if node is not None)
+        )
+        return structs.replace(frame, time=self._fleet.judged_at)
+
     def node(self, viewer: Viewer, node_id: str) -> NodeView | None:
         """Give one node as it is now; none if there is no such node."""
         privacy = _class_of(viewer)

@@ -531,6 +531,10 @@ class Hub:
         await self._views.prepare(viewer)
         return self._views.herd(viewer)
 
+    async def called_view(self, viewer: Viewer, name: str) -> FleetView:
+        """Give only the nodes that go by a name; all, if too many do."""
+        return self._views.called(viewer, name) or await self.fleet_view(viewer)
+
     async def calm_view(self, privacy: PrivacyClass) -> FleetView:
         """Give everything that a class may see."""
         return await self._views.calmly(privacy)

@@ -74,6 +74,9 @@ class Services(Protocol):
     async def fleet_view(self, viewer: Viewer) -> FleetView:
         """Give everything that the viewer may see, as of the last tick."""
 
+    async def called_view(self, viewer: Viewer, name: str) -> FleetView:
+        """Give only the nodes that go by a name; all, if too many do."""
+
     async def calm_view(self, privacy: PrivacyClass) -> FleetView:
         """Give everything that a class may see, put together without holding anyone up."""
 

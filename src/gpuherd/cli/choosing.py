@@ -138,7 +138,12 @@ class Asked:
             self.hub,
             ahead_seconds=max(self.search.seconds, ahead_seconds),
             max_age_seconds=self.search.max_age_seconds,
+            node=None if self.is_anywhere else self._meant,
         )
+
+    @property
+    def _meant(self) -> str:
+        return self.node_name or socket.gethostname()
 
     def _look_here(self) -> Look:
         from gpuherd.client.booked_times import BookedTimes
@@ -160,8 +165,7 @@ class Asked:
 
         if self.hub is None or self.is_anywhere:
             return self.search
-        name = self.node_name or socket.gethostname()
-        node = node_called(look.herd, name, is_this_host=self.node_name is None)
+        node = node_called(look.herd, self._meant, is_this_host=self.node_name is None)
         return structs.replace(self.search, node_ids=frozenset([node.id]))
 
     def choose(self, found: Sorted) -> tuple[Candidate, ...] | None:

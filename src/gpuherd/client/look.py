@@ -14,6 +14,8 @@ from gpuherd.model.text import clean
 
 __all__ = ["Look", "look_at", "node_called", "warnings_of"]
 
+MOST_NAMED = 20
+"""Nodes that are named in one question."""
 _HARMLESS_NOTICES = frozenset({"open_door", "known_password", "list_remark"})
 _NAMELESS = frozenset({"", "localhost", "localhost.localdomain"})
 _ADDRESS = re.compile(r"(?:\d+\.){3}\d+|[0-9a-f:.]*:[0-9a-f:.]*", re.ASCII)
@@ -29,14 +31,19 @@ class Look(Struct, frozen=True, kw_only=True):
     """By the hub's clock, epoch seconds."""
 
 
-def look_at(hub: HubClient, *, ahead_seconds: int, max_age_seconds: float) -> Look:
-    """Ask a hub for the herd and for what is booked so far ahead.
+def look_at(hub: HubClient, *, ahead_seconds: int, max_age_seconds: float, node: str | None = None) -> Look:
+    """Ask a hub for the herd and for what is booked so far ahead; only for what ``node`` may mean, if it is given.
 
-    ``Failed`` if what it tells is old, although it answers: its clockwork or its records stand still.
+    If there is no such node, all of the herd is told, so that it can be said what there is. ``Failed`` if what the hub
+    tells is old, although it answers: its clockwork or its records stand still.
     """
-    herd = hub.herd()
+    herd = hub.herd(node=node)
+    if node is not None and not herd.nodes:
+        herd = hub.herd()
     since = int(herd.time)
-    timeline = hub.timeline(since, since + ahead_seconds)
+    # An older hub tells of all nodes, too many to be named in an address.
+    ids = [each.id for each in herd.nodes] if node is not None and len(herd.nodes) <= MOST_NAMED else None
+    timeline = hub.timeline(since, since + ahead_seconds, node=ids)
     now = herd.time if timeline.time is None else timeline.time
     if abs(now - herd.time) > max_age_seconds:
         raise Failed(

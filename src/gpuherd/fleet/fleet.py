@@ -68,6 +68,8 @@ class Fleet:
         self.settings = settings or AvailabilitySettings()
         self.names = names or Names(DisplaySettings())
         self.tick_number = 0
+        self.judged_at = 0.0
+        """When the herd was last judged, UTC epoch seconds; zero before the first tick."""
         self._nodes: dict[str, Node] = {}
         self._rows = DeviceRows()
         self._node_rows = NodeRows()
@@ -328,6 +330,7 @@ class Fleet:
                 if node is not None:
                     node.states_at = -np.inf
                     self._unsaved[node.id] = node
+        self.judged_at = wall
 
     # -- what is kept ------------------------------------------------------------------------------------------
 
@@ -452,6 +455,27 @@ class Fleet:
     def node_ids(self) -> tuple[str, ...]:
         """The ids of all nodes, in the same order."""
         return tuple(node.id for node in self._composer.sorted_nodes())
+
+    def ids_called(self, name: str, *, with_hosts: bool) -> list[str]:
+        """The ids of all nodes that go by a name: an id, a shown name or, ``with_hosts``, a host name.
+
+        Where nobody has the whole name, those who have what stands before its first dot.
+        """
+        names = {
+            node.id: [
+                each.casefold()
+                for each in (node.id, self._composer.name(node), node.hostname if with_hosts else None)
+                if each
+            ]
+            for node in self._nodes.values()
+        }
+        wanted = name.casefold()
+        if found := [node_id for node_id, own in names.items() if wanted in own]:
+            return found
+        first = wanted.partition(".")[0]
+        return [
+            node_id for node_id, own in names.items() if first in (each.partition(".")[0] for each in own)
+        ]
 
     def node(self, node_id: str) -> NodeView | None:
         """One node, or none if it is not known."""

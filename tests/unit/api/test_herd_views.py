@@ -22,8 +22,10 @@ from gpuherd.fleet.fleet import Fleet
 from gpuherd.history.historian import HistoryHealth, JournalHealth
 from gpuherd.history.store import SinkHealth
 from gpuherd.model.history import MissingPart
+from gpuherd.model.hosts import HostFacts
 from gpuherd.model.people import Viewer
 from gpuherd.model.processes import Process, ProcessUse
+from gpuherd.model.reports import NodeFacts
 from gpuherd.model.targets import NodeWay
 from support.herd import WORKING, ManualClock, Speaker, gpu
 
@@ -66,10 +68,59 @@ def test_each_class_has_one_view_until_the_next_tick(views: HerdViews) -> None:
     assert views.herd(member) is not first
 
 
+def test_only_nodes_by_a_name_as_they_are_and_as_they_were_judged() -> None:
+    clock = ManualClock()
+    fleet = Fleet(clock=clock)
+    for node_id, name in (("gpu07.lab", "Big.One"), ("b", "small"), ("GPU07.old", "c"), ("d", "gpu08.lab")):
+        fleet.add_node(node_id, name, "push")
+    node = Speaker(fleet, clock, "b")
+    node.describe(gpu(0))
+    node.facts = NodeFacts(host=HostFacts(hostname="GPU08"), devices=(gpu(0),))
+    node.revision += 1
+    node.send_facts()
+    node.run_table()
+    node.sample(WORKING)
+    fleet.tick()
+    judged_at = clock.wall()
+    clock.advance(100)
+    views = HerdViews(fleet, CommandReads(clock, is_public=False))
+    member, public = Viewer(privacy="member"), Viewer(privacy="public")
+
+    def found(viewer: Viewer, name: str) -> list[str]:
+        view = views.called(viewer, name)
+        assert view is not None
+        return [node.id for node in view.nodes]
+
+    assert found(member, "GPU07.lab") == ["gpu07.lab"]
+    assert found(member, "gpu07") == found(member, "gpu07.else") == ["gpu07.lab", "GPU07.old"]
+    assert found(member, "gpu08") == ["b"]
+    assert found(public, "gpu08") == ["d"], "who sees no host name cannot guess it"
+    assert found(member, "gpu0") == found(member, "") == []
+    seen = views.called(member, "small")
+    assert seen is not None
+    assert seen.nodes[0].age_seconds == pytest.approx(100)
+    assert seen.time == judged_at, "by that a clockwork that stands still is noticed"
+    assert seen.totals == views.herd(member).totals
+
+
+def test_nodes_of_one_beginning_are_not_all_put_together_at_once() -> None:
+    fleet = Fleet(clock=ManualClock())
+    for number in range(SMALL_HERD + 1):
+        fleet.add_node(f"10.0.0.{number}", f"10.0.0.{number}", "gpustat")
+    fleet.tick()
+    views = HerdViews(fleet, CommandReads(ManualClock(), is_public=False))
+    assert views.called(Viewer(privacy="member"), "10.1.1.1") is None
+    one = views.called(Viewer(privacy="member"), "10.0.0.7")
+    assert one is not None
+    assert [node.id for node in one.nodes] == ["10.0.0.7"]
+
+
 @pytest.mark.parametrize("viewer", [Viewer(privacy=None), Viewer(privacy="counts")])
 def test_who_sees_totals_alone_reads_nothing_else(views: HerdViews, viewer: Viewer) -> None:
     for read in (
         lambda: views.herd(viewer),
+        lambda: views.called(viewer, "push"),
+        lambda: views.called(viewer, "no such node"),
         lambda: views.node(viewer, "push"),
         lambda: views.node(viewer, "no such node"),
         lambda: views.devices(viewer),

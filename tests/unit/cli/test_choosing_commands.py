@@ -6,8 +6,10 @@ import os
 import re
 import shlex
 import signal
+import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -18,7 +20,8 @@ from gpuherd.cli.choosing import Asked, as_text
 from gpuherd.cli.group import group
 from gpuherd.cli.interrupts import Interrupted, Interrupts
 from gpuherd.client.choosing import Candidate
-from gpuherd.client.herd_views import Gpu, GpuFacts, Node
+from gpuherd.client.herd_views import Gpu, GpuFacts, Herd, Node
+from gpuherd.client.views import Timeline
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +88,33 @@ def test_commands_in_the_docs_can_be_typed() -> None:
         if name == "run" and words[-1] == "--":
             words.append("true")  # the beginning of a line in a Makefile
         parsed.make_context(name, words)
+
+
+class SmallTalk:
+    """A hub with one node, which remembers for which it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str | None] = []
+
+    def herd(self, *, node: str | None = None) -> Herd:
+        self.asked.append(node)
+        return Herd(time=5.0, nodes=(Node(id="a", name="gpu07"),))
+
+    def timeline(self, since: int, until: int, *, node: list[str] | None) -> Timeline:
+        return Timeline(time=5.0)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [({}, socket.gethostname()), ({"node": "gpu07"}, "gpu07"), ({"anywhere": True}, None)]
+)
+def test_the_whole_herd_is_asked_for_only_if_it_matters(place: dict[str, Any], name: str | None) -> None:
+    wanted: dict[str, Any] = {"count": 1, "mem": None, "kind": None, "same_node": False, "duration": None}
+    where: dict[str, Any] = {"node": None, "anywhere": False, "here": False, **place}
+    asked = Asked(**wanted, **where, max_age="60s", hub_url="http://127.0.0.1:9", token_file=None)
+    hub: Any = SmallTalk()
+    asked.hub = hub
+    asked.look()
+    assert hub.asked == [name]
 
 
 def candidate(node: str, node_id: str, uuid: str, index: int, vendor: str = "nvidia") -> Candidate:

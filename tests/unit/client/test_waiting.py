@@ -198,12 +198,16 @@ class TalkingHub:
         self._herd, self._timeline = herd, timeline
         self.line = self
         self.url = "http://hub"
+        self.asked: list[Any] = []
 
-    def herd(self) -> Herd:
-        return self._herd
+    def herd(self, *, node: str | None = None) -> Herd:
+        self.asked.append(node)
+        nodes = [each for each in self._herd.nodes if node is None or each.name.startswith(node)]
+        return structs.replace(self._herd, nodes=tuple(nodes))
 
-    def timeline(self, since: int, until: int) -> Timeline:
+    def timeline(self, since: int, until: int, *, node: list[str] | None) -> Timeline:
         assert (since, until) == (int(self._herd.time), int(self._herd.time) + HOUR)
+        self.asked.append(node)
         return self._timeline
 
 
@@ -220,6 +224,22 @@ def test_a_hub_whose_clockwork_stands_still_is_not_believed() -> None:
         look(time=NOW - 61)
     with pytest.raises(Failed, match="cannot read its bookings right now"):
         look(time=NOW, is_current=False)
+
+
+def test_only_the_node_that_matters_is_asked_for() -> None:
+    herd = Herd(time=NOW, nodes=tuple(Node(id=f"id-{name}", name=name) for name in ("gpu1", "gpu2")))
+
+    def asked(node: str | None, herd: Herd = herd) -> list[Any]:
+        hub: Any = TalkingHub(herd, Timeline(time=NOW))
+        look_at(hub, ahead_seconds=HOUR, max_age_seconds=60, node=node)
+        asked: list[Any] = hub.asked
+        return asked
+
+    assert asked("gpu2") == ["gpu2", ["id-gpu2"]]
+    assert asked(None) == [None, None]
+    assert asked("cpu") == ["cpu", None, ["id-gpu1", "id-gpu2"]], "to say which there are"
+    large = Herd(time=NOW, nodes=tuple(Node(id=f"{number}", name=f"gpu{number}") for number in range(50)))
+    assert asked("gpu", large) == ["gpu", None], "as an older hub answers"
 
 
 def test_which_node_is_meant() -> None:
