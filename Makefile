@@ -6,11 +6,14 @@ BIN := $(VENV)/bin
 WORKERS ?= 3
 BROWSERS ?= 2
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
+# Whole machines, and everything the README and the quick start say typed on them: minutes, so a target of their own.
+DEPLOY := tests/deploy/test_ansible.py tests/deploy/test_deb.py tests/deploy/test_install.py tests/integration/walk \
+    tests/packaging/test_installing.py
 SOAK ?= 50
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-fast check format soak bench screenshots page generate man docs dist deb provision clean
+.PHONY: help run demo test test-deploy test-fast check format soak bench screenshots page generate man docs dist deb provision clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,11 +24,14 @@ run: $(VENV)/.ready-all ## Watch this machine: hub, page and agent (http://127.0
 demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (http://127.0.0.1:8471)
 	@$(BIN)/gpuherd demo
 
-test: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run all tests; as root on Debian installs the servers they use
+test: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run the tests; as root on Debian installs the servers they use
 	@scripts/ldap-extra $(BIN)/python
 	@scripts/npm $(VENV) run --silent test
-	$(BIN)/python -m pytest -n $(WORKERS) $(SIDE_BY_SIDE) --ignore=tests/e2e
+	$(BIN)/python -m pytest -n $(WORKERS) $(SIDE_BY_SIDE) --ignore=tests/e2e $(DEPLOY:%=--ignore=%)
 	$(BIN)/python -m pytest -n $(BROWSERS) $(SIDE_BY_SIDE) tests/e2e
+
+test-deploy: provision $(VENV)/.ready-dev ## Run the tests that install on whole machines: packages, Ansible, quick start, README
+	$(BIN)/python -m pytest -n $(BROWSERS) $(SIDE_BY_SIDE) $(DEPLOY)
 
 test-fast: $(VENV)/.ready-dev ## Run the unit and documentation tests only
 	$(BIN)/python -m pytest -n $(WORKERS) $(SIDE_BY_SIDE) tests/unit tests/docs
