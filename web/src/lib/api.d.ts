@@ -1,4 +1,4 @@
-// Generated from OpenAPI bcbc51cfdf960dc6bd971e31d7b9326f78e210e8a1c55033f40cdcb665eb861b by `npm run generate`; do not edit.
+// Generated from OpenAPI 5e0601414374f79b7b22080cfbbd96d9eebcb97d27e5af6340358b48a86e8b7a by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -636,7 +636,7 @@ export interface paths {
         /**
          * The whole herd
          * @description All nodes with their devices, processes and totals, as of the last tick. For scripts: the page reads
-         *     the stream.
+         *     the stream. Of a large herd, name the node that matters: each is some 10 KB.
          */
         get: operations["getFleet"];
         put?: never;
@@ -4655,7 +4655,10 @@ export interface operations {
     };
     getFleet: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only nodes with this id, name or host name; where there is none, those with the same beginning up to the first dot. If these are more than 100, all nodes. */
+                node?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
