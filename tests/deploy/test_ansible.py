@@ -62,10 +62,19 @@ class Scene:
             "main": {"gpuherd_wheelhouse": str(packed_wheels(folder / "hub-wheels", "hub"))}
         }
 
-    def run(self, groups: dict[str, list[str]], *, is_check: bool = False, **changed: Any) -> dict[str, int]:
+    def run(
+        self,
+        groups: dict[str, list[str]],
+        *,
+        is_check: bool = False,
+        is_to_fail: bool = False,
+        **changed: Any,
+    ) -> dict[str, int]:
         """Run the playbook."""
         variables = {**self.variables, **changed}
-        return self.playbook.run(groups, variables, self.host_variables, is_check=is_check)
+        return self.playbook.run(
+            groups, variables, self.host_variables, is_check=is_check, is_to_fail=is_to_fail
+        )
 
     def states(self) -> dict[str, str]:
         """Ask the hub, through nginx, how its nodes are."""
@@ -81,25 +90,43 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(folder, machines, key)
 
 
-def test_a_herd_comes_up_and_a_second_run_changes_nothing(scene: Scene) -> None:
-    # First only asked what it would do: nothing is done.
-    assert all(count > 0 for count in scene.run(OLD_GROUPS, is_check=True).values())
-    for machine in scene.machines.values():
-        assert machine.run("test", "-e", "/opt/gpuherd", check=False).returncode == 1
-        assert machine.run("test", "-e", "/etc/gpuherd", check=False).returncode == 1
-    # Then for real.
+def test_a_herd_comes_up_after_a_mistake_and_another_run_changes_nothing(scene: Scene) -> None:
+    main, node = scene.machines["main"], scene.machines["gpu01"]
+    # nginx cannot take the site: its files are as before, and the run says why.
+    scene.run(OLD_GROUPS, is_to_fail=True, gpuherd_tls_key="/etc/ssl/private/none.key")
+    assert "cannot load certificate key" in scene.playbook.output
+    assert main.run("ls", "/etc/nginx/conf.d").stdout == ""
+    main.run("nginx", "-t")
+    # What was written without a restart, as by a run that broke off, is read in the next run.
+    started = main.tell("systemctl", "show", "--property=InvocationID", "gpuherd-hub")
+    main.run("touch", "/etc/gpuherd/gpuherd.toml")
     scene.run(OLD_GROUPS)
+    assert main.tell("systemctl", "show", "--property=InvocationID", "gpuherd-hub") != started
     eventually(scene.states, lambda states: states == {"gpu01": "live"})
     assert not re.search(r"gh[a-z]_[A-Za-z0-9_-]{10}", scene.playbook.output), "a secret was shown"
-    node = scene.machines["gpu01"]
     assert node.run("test", "-e", "/etc/gpuherd/join-token", check=False).returncode == 1
     assert node.tell("systemctl", "is-enabled", "gpuherd-agent") == "enabled"
-    assert (
-        scene.machines["main"].tell("systemctl", "is-enabled", "gpuherd-hub", "nginx") == "enabled\nenabled"
-    )
-    assert "Traceback" not in node.journal("gpuherd-agent") + scene.machines["main"].journal("gpuherd-hub")
-    # The second time there is nothing to do, also under the other names of the groups.
+    assert main.tell("systemctl", "is-enabled", "gpuherd-hub", "nginx") == "enabled\nenabled"
+    assert "Traceback" not in node.journal("gpuherd-agent") + main.journal("gpuherd-hub")
+    # Now there is nothing to do, also under the other names of the groups.
     assert scene.run(GROUPS) == {"main": 0, "gpu01": 0}
+
+
+def test_what_others_wrote_is_left_alone(scene: Scene) -> None:
+    main = scene.machines["main"]
+    main.write("/etc/gpuherd/gpuherd.toml", "[hub]\n")
+    scene.run({"hub": ["main"]}, is_check=True, is_to_fail=True)
+    assert "was not written by this role" in scene.playbook.output
+
+
+def _tasks(tasks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Give all tasks, also those in blocks."""
+    for task in tasks:
+        if "block" in task:
+            assert task["name"]
+            yield from _tasks(task["block"] + task["rescue"])
+        else:
+            yield task
 
 
 def test_every_variable_is_documented_and_every_task_has_a_name() -> None:
@@ -107,7 +134,7 @@ def test_every_variable_is_documented_and_every_task_has_a_name() -> None:
     defaults = yaml.safe_load((FOLDER / "roles/gpuherd/defaults/main.yml").read_text())
     assert [name for name in defaults if f"`{name}`" not in page] == []
     for file in (FOLDER / "roles/gpuherd/tasks").glob("*.yml"):
-        for task in yaml.safe_load(file.read_text()):
+        for task in _tasks(yaml.safe_load(file.read_text())):
             assert task["name"]
             (module,) = (key for key in task if "." in key)
             assert module.startswith("ansible.builtin."), f"{file.name}: {module}"
