@@ -162,6 +162,8 @@ def test_an_edited_configuration_is_left_and_told(herd: Herd) -> None:
     assert 'was edited and is left as it is; set in it: [hub] listen = "0.0.0.0:1"' in told.stderr
     assert herd.machine.read(config) == text + "# mine\n"
     herd.machine.write(config, text)
+    # The hub that runs is older than its configuration: it has not read what someone wrote.
+    assert herd.install("hub", "--check")["changed"] == [f"{HUB}: started"]
 
 
 def test_a_service_that_cannot_start_says_why(herd: Herd) -> None:
@@ -185,7 +187,9 @@ def test_services_are_there_after_a_boot(herd: Herd) -> None:
 def test_removing_leaves_the_data(herd: Herd) -> None:
     credential = herd.machine.read("/var/lib/gpuherd-agent/credential")
     for part, unit in (("agent", AGENT), ("hub", HUB)):
+        checked = herd.install("remove", part, "--check")
         removed = herd.install("remove", part)
+        assert removed == checked
         assert f"{unit}: stopped" in removed["changed"]
         assert main_pid(herd.machine, unit) == 0
         assert herd.install("remove", part)["changed"] == []
