@@ -124,7 +124,11 @@ class Services:
 
     @staticmethod
     def _property(unit: str, name: str) -> str:
-        return _ask("systemctl", "show", f"--property={name}", "--value", unit).stdout.strip()
+        """Ask for a property of a unit; blank where there is no systemd, as with --no-start there need not be."""
+        try:
+            return _ask("systemctl", "show", f"--property={name}", "--value", unit).stdout.strip()
+        except Unavailable:
+            return ""
 
     @staticmethod
     def _told(*command: str) -> None:

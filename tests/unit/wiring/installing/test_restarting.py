@@ -193,3 +193,10 @@ def test_the_start_of_a_process_is_reckoned_back_from_now(monkeypatch: pytest.Mo
     assert before - 24 * 3600 < started_at < before
     monkeypatch.setattr(Services, "_property", staticmethod(lambda unit, name: "0"))
     assert Services().started_at(HUB) is None
+
+
+def test_where_there_is_no_systemd_no_service_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Services().started_at(HUB) is None
+    assert not Services().needs_reload(HUB)
+    assert Services().drop_ins(HUB) == []
