@@ -92,6 +92,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 def test_a_herd_comes_up_after_a_mistake_and_another_run_changes_nothing(scene: Scene) -> None:
     main, node = scene.machines["main"], scene.machines["gpu01"]
+    # First only asked what it would do: nothing is done.
+    assert all(count > 0 for count in scene.run(OLD_GROUPS, is_check=True).values())
+    for path in ("/opt/gpuherd", "/etc/gpuherd"):
+        assert main.run("test", "-e", path, check=False).returncode == 1
+        assert node.run("test", "-e", path, check=False).returncode == 1
     # nginx cannot take the site: its files are as before, and the run says why.
     scene.run(OLD_GROUPS, is_to_fail=True, gpuherd_tls_key="/etc/ssl/private/none.key")
     assert "cannot load certificate key" in scene.playbook.output
