@@ -55,8 +55,9 @@ def test_a_booking_from_start_to_end(tmp_path: Path) -> None:
             ann = await lab.person("ann")
             (booking,) = await ann.book(("n1", "GPU-0"), ("n1", "GPU-1"), title="x")
             await eventually(lambda: events(tmp_path)() == ["start"])
-            await lab.report("n1", report_of(gpu(0), gpu(1), users={1: "eve"}))
-            await eventually(lambda: events(tmp_path)() == ["start", "violation"])
+            async with asyncio.timeout(30):
+                while events(tmp_path)() != ["start", "violation"]:  # a node that falls silent does no wrong
+                    await lab.report("n1", report_of(gpu(0), gpu(1), users={1: "eve"}))
             await eventually(lambda: is_crossed_out(state))
         (start, violation) = told(tmp_path)
         assert (start["id"], start["booking"]["holder"]) == (f"booking-{booking['id']}-start", "Ann")

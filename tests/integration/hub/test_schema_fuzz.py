@@ -99,6 +99,8 @@ def furnish(hub: Hub, credential: str) -> Place:
 
 
 @pytest.mark.soak
+# The hub lives in a thread beside and draws its own random numbers, which Hypothesis takes for the strategies'.
+@pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
 @pytest.mark.parametrize("who", ["admin", "nobody"])
 @pytest.mark.parametrize("name", ORDER)
 def test_no_input_makes_the_hub_fail(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,16 +17,11 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as oth
 
 
 @pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("state")
-    parents = [folder.parent, folder.parent.parent]
-    modes = [parent.stat().st_mode for parent in parents]
-    for parent in parents:
-        parent.chmod(0o755)
-    os.chown(folder, OWNER, OWNER)
-    yield folder
-    for parent, mode in zip(parents, modes, strict=True):
-        parent.chmod(mode)
+def folder() -> Iterator[Path]:
+    # Below /tmp itself: folders of tests are closed to everyone but root, who runs them.
+    with tempfile.TemporaryDirectory() as name:
+        os.chown(name, OWNER, OWNER)
+        yield Path(name)
 
 
 def test_what_is_made_belongs_to_the_owner_and_root_is_root_again_afterwards(folder: Path) -> None:
