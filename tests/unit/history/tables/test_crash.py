@@ -46,7 +46,7 @@ def verify(folder: Path, committed: int, *, kept: int = KEPT_NUMBERS) -> None:
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     chance = random.Random(SOAK)  # noqa: S311 - moments, not secrets
     committed = 0
-    for kill in range(40 * SOAK):
+    for kill in range(24 * SOAK):
         writer = TableWriter(tmp_path, seed=kill)
         assert writer.committed >= committed
         writer.wait_for(chance.randrange(4))
