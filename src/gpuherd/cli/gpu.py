@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gpuherd.cli.asking import client, telling
+from gpuherd.cli.asking import telling
 from gpuherd.cli.details import gpu_lines
-from gpuherd.cli.looking import look, look_options
+from gpuherd.cli.looking import look, look_at_node, look_options
 from gpuherd.cli.names import complete_place
 from gpuherd.cli.showing import Screen, page_out
 
@@ -50,22 +49,9 @@ def command(place: str, as_json: bool, here: bool, hub_url: str | None, token_fi
 
 def _herd(place: str, hub_url: str | None, token_file: Path | None, *, here: bool) -> tuple[Herd, bytes]:
     """Ask for the node alone if the place names it by its id; of a large herd that is far cheaper."""
-    from gpuherd.client import HubRefused
-    from gpuherd.client.herd_views import Herd
-
     name = place.replace(":", "/").rpartition("/")[0]
-    if name and not here:
-        hub = client(hub_url, token_file)
-        try:
-            node = hub.node(name)
-        except HubRefused as error:
-            if error.status != 404:
-                raise
-        else:
-            received = node.received_at
-            now = time.time() if received is None else received + (node.age_seconds or 0.0)
-            return Herd(time=now, nodes=(node,)), hub.last_answer
-    found = look(hub_url, token_file, here=here)
+    found = look_at_node(name, hub_url, token_file) if name and not here else None
+    found = found or look(hub_url, token_file, here=here)
     return found.herd, found.answer
 
 

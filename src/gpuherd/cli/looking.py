@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +19,7 @@ from gpuherd.model.text import clean
 if TYPE_CHECKING:
     from gpuherd.client.herd_views import Herd
 
-__all__ = ["Look", "look", "look_options", "reduced_json"]
+__all__ = ["Look", "look", "look_at_node", "look_options", "reduced_json"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +40,26 @@ class Look(NamedTuple):
     herd: Herd
     answer: bytes
     """The JSON of ``GET /api/v1/fleet``, with what this client does not know, too."""
+
+
+def look_at_node(node_id: str, hub_url: str | None, token_file: Path | None) -> Look | None:
+    """Ask a hub for one node alone, which of a large herd is far cheaper; none if there is none with this id.
+
+    ``answer`` is then the JSON of that node.
+    """
+    from gpuherd.client import HubRefused
+    from gpuherd.client.herd_views import Herd
+
+    hub = client(hub_url, token_file)
+    try:
+        node = hub.node(node_id)
+    except HubRefused as error:
+        if error.status != 404:
+            raise
+        return None
+    received = node.received_at
+    now = time.time() if received is None else received + (node.age_seconds or 0.0)
+    return Look(Herd(time=now, nodes=(node,)), hub.last_answer)
 
 
 def look(hub_url: str | None, token_file: Path | None, *, here: bool, looks: int = 1) -> Look:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gpuherd.cli.asking import client, telling
+from gpuherd.cli.asking import telling
 from gpuherd.cli.details import node_lines
-from gpuherd.cli.looking import look, look_options, reduced_json
+from gpuherd.cli.looking import look, look_at_node, look_options, reduced_json
 from gpuherd.cli.names import complete_node, known_nodes
 from gpuherd.cli.showing import Screen, page_out
 
@@ -85,21 +84,13 @@ def _find(
     """Ask for the node by its id; of a large herd that is far cheaper than to look for its name."""
     from msgspec import structs
 
-    from gpuherd.client import HubRefused
     from gpuherd.client.herd_search import node_of
     from gpuherd.client.line import plain_json
 
     if name is not None and not here:
-        hub = client(hub_url, token_file)
-        try:
-            node = hub.node(name)
-        except HubRefused as error:
-            if error.status != 404:
-                raise
-        else:
-            received = node.received_at
-            now = time.time() if received is None else received + (node.age_seconds or 0.0)
-            return node, now, plain_json(hub.last_answer)
+        alone = look_at_node(name, hub_url, token_file)
+        if alone is not None:
+            return alone.herd.nodes[0], alone.herd.time, plain_json(alone.answer)
     found = look(hub_url, token_file, here=here, looks=2)
     node = found.herd.nodes[0] if name is None else node_of(found.herd, name)
     import json
