@@ -79,7 +79,7 @@ class HerdViews:
         return self._fleet.frame(face, tuple(nodes))
 
     def called(self, viewer: Viewer, name: str) -> FleetView | None:
-        """Give only the nodes that go by a name, as they are now; ``time`` is when they were last judged.
+        """Give only the nodes that go by a name, as they are now.
 
         None if these are too many to be put together at once, as where all are called 10.0.0.something.
         """
@@ -88,10 +88,7 @@ class HerdViews:
         if len(ids) > SMALL_HERD:
             return None
         nodes = (self.node(viewer, node_id) for node_id in ids)
-        frame = self._fleet.frame(
-            self._fleet.face(privacy), tuple(node for node in nodes if node is not None)
-        )
-        return structs.replace(frame, time=self._fleet.judged_at)
+        return self._fleet.frame(self._fleet.face(privacy), tuple(node for node in nodes if node is not None))
 
     def node(self, viewer: Viewer, node_id: str) -> NodeView | None:
         """Give one node as it is now; none if there is no such node."""

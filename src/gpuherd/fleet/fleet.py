@@ -68,8 +68,8 @@ class Fleet:
         self.settings = settings or AvailabilitySettings()
         self.names = names or Names(DisplaySettings())
         self.tick_number = 0
-        self.judged_at = 0.0
-        """When the herd was last judged, UTC epoch seconds; zero before the first tick."""
+        self.judged_at = clock.wall()
+        """When the herd was last judged, UTC epoch seconds; until the first tick, when it was made."""
         self._nodes: dict[str, Node] = {}
         self._rows = DeviceRows()
         self._node_rows = NodeRows()
@@ -431,7 +431,7 @@ class Fleet:
     def view(self) -> FleetView:
         """Everything as nested objects."""
         return FleetView(
-            time=self.clock.wall(),
+            time=self.judged_at,
             tick=self.tick_number,
             notices=self._publication.notices,
             totals=self.totals(),
@@ -441,7 +441,7 @@ class Fleet:
     def frame(self, face: Face, nodes: tuple[NodeView, ...]) -> FleetView:
         """What a class is shown of the herd as a whole, around nodes as it sees them."""
         return FleetView(
-            time=self.clock.wall(),
+            time=self.judged_at,
             tick=self.tick_number,
             notices=face.notices(self._publication.notices),
             totals=self.totals(),

@@ -136,7 +136,7 @@ class Totals(Struct, frozen=True, kw_only=True):
 class FleetView(Struct, frozen=True, kw_only=True):
     """Everything, as nested objects: for scripts. The page uses the stream."""
 
-    time: float
+    time: Annotated[float, Meta(description="When the hub last judged the herd: its own time, UTC epoch seconds.")]
     tick: int
     notices: tuple[FleetNotice, ...]
     totals: Totals

@@ -99,7 +99,7 @@ def test_only_nodes_by_a_name_as_they_are_and_as_they_were_judged() -> None:
     seen = views.called(member, "small")
     assert seen is not None
     assert seen.nodes[0].age_seconds == pytest.approx(100)
-    assert seen.time == judged_at, "by that a clockwork that stands still is noticed"
+    assert seen.time == views.herd(member).time == judged_at, "by that a clockwork that stands still is noticed"
     assert seen.totals == views.herd(member).totals
 
 
