@@ -54,12 +54,13 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """What was done.
 
-    ``blocked`` samples could not be sent because the hub did not read; ``unacked`` are the newest samples without an
-    ack at the end. An ack's age is counted from sending the newest sample that it covers.
+    ``blocked`` samples could not be sent because the hub did not read; ``lost`` links were ended by it; ``unacked`` are
+    the newest samples without an ack at the end. An ack's age is counted from sending the newest sample that it covers.
     """
 
     samples: int
     blocked: int
+    lost: int
     received: int
     unacked: int
     ack_p50_seconds: float
@@ -214,6 +215,7 @@ class Sender:
         self._acked = [FIRST_SEQ - 1] * len(links)
         self._ack_ages: list[float] = []
         self._samples = self._blocked = self._received = 0
+        self._lost: set[int] = set()
         self._worst = 0.0
 
     def run(self) -> Sent:
@@ -243,6 +245,8 @@ class Sender:
         return self._told()
 
     def _send(self, place: int, moment: float) -> None:
+        if place in self._lost:
+            return
         message = self._script.samples[self._seqs[place] % VARIANTS]
         struct.pack_into(">I", message, self._script.seq_offset, self._seqs[place])
         struct.pack_into(">d", message, self._script.time_offset, time.time())
@@ -250,6 +254,9 @@ class Sender:
             self._links[place].send(message)
         except BlockingIOError:
             self._blocked += 1
+            return
+        except ConnectionError:
+            self._lost.add(place)
             return
         now = time.monotonic()
         self._worst = max(self._worst, now - moment)
@@ -259,7 +266,13 @@ class Sender:
 
     def _hear(self, number: int) -> bool:
         place = self._place[number]
-        data = self.received(self._links[place])
+        try:
+            data = self.received(self._links[place])
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._lost.add(place)
+            return False
         self._received += 1
         ack = data.rfind(b"\xa3seq\xce")
         if ack >= 0 and len(data) >= ack + 9:
@@ -267,7 +280,7 @@ class Sender:
             self._acked[place] = seq
             if seq == self._seqs[place] - 1 and seq >= FIRST_SEQ:
                 self._ack_ages.append(time.monotonic() - self._sent_at[place])
-        return bool(data)
+        return True
 
     def received(self, link: socket.socket) -> bytes:
         """Take what a hub has sent; nothing if it is gone."""
@@ -278,6 +291,7 @@ class Sender:
         return Sent(
             samples=self._samples,
             blocked=self._blocked,
+            lost=len(self._lost),
             received=self._received,
             unacked=sum(seq - 1 - acked for seq, acked in zip(self._seqs, self._acked, strict=True)),
             ack_p50_seconds=ages[len(ages) // 2],
