@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from gpuherd.cli.showing import (
     UNKNOWN,
-    WORDS,
     Cell,
     Screen,
     ago,
@@ -17,6 +16,7 @@ from gpuherd.cli.showing import (
     percent_text,
     share_text,
 )
+from gpuherd.client.states import STATES, state_rank
 from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def total_lines(herd: Herd, screen: Screen) -> list[str]:
     free = states.get("free", 0)
     parts = [
         screen.paint(f"{screen.sign(state)} {states[state]} {clean(state, 20)}", state)
-        for state in sorted(states, key=_rank)
+        for state in sorted(states, key=state_rank)
         if state != "free"
     ]
     head = screen.paint(f"{screen.sign('free')} {free} free", "free" if free else "dim")
@@ -106,7 +106,7 @@ def node_blocks(herd: Herd, screen: Screen) -> list[str]:
 def _headline(node: Node, screen: Screen) -> str:
     """Name a node, what is in it, how old its news is, and what is wrong with all of it."""
     is_live = node.state in ("live", "")
-    state = node.state if node.state in WORDS else "unknown"
+    state = node.state if node.state in STATES else "unknown"
     age = "" if node.age_seconds is None else ago(node.age_seconds)
     if is_live:
         news = f"{age or UNKNOWN} ago"
@@ -238,7 +238,7 @@ def brief_lines(herd: Herd, screen: Screen) -> list[str]:
     for node in herd.nodes:
         states = [gpu.state for gpu in node.units]
         free = states.count("free")
-        told = node.state if node.state in WORDS else "unknown"
+        told = node.state if node.state in STATES else "unknown"
         is_live = node.state in ("live", "")
         rows.append(
             [
@@ -264,10 +264,6 @@ def _holders(node: Node) -> str:
 
 def _number(value: float | None, unit: str) -> str:
     return "" if value is None else f"{value:.0f}{unit}"
-
-
-def _rank(state: str) -> int:
-    return list(WORDS).index(state) if state in WORDS else len(WORDS)
 
 
 def plural(count: int, noun: str) -> str:

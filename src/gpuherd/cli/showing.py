@@ -1,4 +1,4 @@
-"""How things look in a terminal: colours and signs of states, bars, sizes, spans of time, columns that fit.
+"""How things look in a terminal: colours of states, bars, sizes, spans of time, columns that fit.
 
 Colour is used only where someone looks: on a terminal that is not dumb, and without ``NO_COLOR``. It never tells alone:
 every state has a sign and a word. What comes from nodes is cleaned here, so that it cannot act on the terminal.
@@ -14,11 +14,11 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple, TextIO
 
+from gpuherd.client.states import sign_of
 from gpuherd.model.text import clean
 
 __all__ = [
     "UNKNOWN",
-    "WORDS",
     "Cell",
     "Screen",
     "ago",
@@ -39,38 +39,6 @@ __all__ = [
 UNKNOWN = "-"
 """What is not known; never a zero."""
 
-WORDS: Mapping[str, str] = {
-    "free": "free",
-    "busy": "busy",
-    "held": "held",
-    "booked": "booked",
-    "fault": "fault",
-    "stale": "stale",
-    "offline": "offline",
-    "unknown": "unknown",
-}
-"""States in the order in which people ask for them. A newer hub may know others; they are shown as it calls them."""
-
-_SIGNS = {
-    "free": "○",
-    "busy": "■",
-    "held": "▨",
-    "booked": "◩",
-    "fault": "✕",
-    "stale": "◌",
-    "offline": "◌",
-    "unknown": "?",
-}
-_PLAIN_SIGNS = {
-    "free": "o",
-    "busy": "#",
-    "held": "~",
-    "booked": "b",
-    "fault": "x",
-    "stale": ".",
-    "offline": ".",
-    "unknown": "?",
-}
 # The page's palette in those of 256 colours that can be read on a dark and on a light background alike, and in the 16
 # whose look the user's own terminal decides.
 _COLOURS_256 = {
@@ -135,7 +103,7 @@ class Screen(NamedTuple):
 
     def sign(self, state: str) -> str:
         """Give the one letter that stands for a state."""
-        return (_SIGNS if self.is_unicode else _PLAIN_SIGNS).get(state, "?")
+        return sign_of(state, is_plain=not self.is_unicode)
 
     def bar(self, ratio: float | None, cells: int = 10) -> str:
         """Draw a share of one; nothing is drawn of what is not known."""

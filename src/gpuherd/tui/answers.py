@@ -8,8 +8,9 @@ from rich.segment import Segment
 
 from gpuherd.client.live_herd import LiveHerd
 from gpuherd.client.live_nodes import shown
+from gpuherd.client.states import sign_of, state_rank
 from gpuherd.tui.cells import Piece, ago, fit, width_of
-from gpuherd.tui.palette import SIGNS, STATES, Pen
+from gpuherd.tui.palette import Pen
 from gpuherd.tui.watch import Watch
 
 __all__ = ["Answers", "freshness", "totals_line"]
@@ -81,7 +82,7 @@ def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> lis
     """Say how many GPUs are in which state; how fresh that is stands at the right."""
     right = sum(width_of(piece.text) for piece in fresh) + 2
     counts = herd.totals.devices
-    shown_states = [state for state in (*STATES, *sorted(set(counts) - set(STATES))) if counts.get(state)]
+    shown_states = [state for state in sorted(counts, key=state_rank) if counts[state]]
     for name, is_long, gap_text in (("  gpuherd  ", True, "   "), ("  ", True, "  "), (" ", False, "  ")):
         pieces: list[Piece] = [Segment(name, pen.accent)]
         parts: list[Piece] = []
@@ -89,7 +90,7 @@ def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> lis
             word = f" {shown(state, 12)}" if is_long else ""
             if state == "held" and len(gap_text) > 2:
                 word += " idle"
-            parts.append(Segment(f"{SIGNS.get(state, '?')} ", pen.state(state)))
+            parts.append(Segment(f"{sign_of(state)} ", pen.state(state)))
             parts.append(Segment(f"{counts[state]}", pen.strong))
             parts.append(Segment(f"{word}{gap_text}", pen.text))
         if sum(width_of(piece.text) for piece in [*pieces, *parts]) + right <= width:

@@ -26,6 +26,7 @@ from gpuherd.client.live import Condition, Feed, News, Shut
 from gpuherd.client.live_herd import LiveHerd
 from gpuherd.client.live_messages import HerdChange, OwnProcesses
 from gpuherd.client.live_nodes import LiveNode
+from gpuherd.client.states import sign_of
 from gpuherd.client.views import Session
 from gpuherd.model.errors import GpuherdError
 from gpuherd.tui.answers import Answers, freshness, totals_line
@@ -37,7 +38,7 @@ from gpuherd.tui.detail import detail
 from gpuherd.tui.frame import chosen, keys_line, tabs_line
 from gpuherd.tui.herd_list import Group, HerdList
 from gpuherd.tui.listing import Listing, Scene, heading
-from gpuherd.tui.palette import PALETTES, SIGNS, Pen
+from gpuherd.tui.palette import PALETTES, Pen
 from gpuherd.tui.process_list import ProcessList
 from gpuherd.tui.strips import Pane, Strips
 from gpuherd.tui.user_list import Holding, UserList
@@ -434,7 +435,7 @@ class TopApp(App[GpuherdError]):
             "fault": "fault",
         }
         for state, word in {**meanings, "stale": "silent", "unknown": "unknown"}.items():
-            legend.append(SIGNS[state], style=self._pen.state(state))
+            legend.append(sign_of(state), style=self._pen.state(state))
             legend.append(f" {word}  ")
         self.push_screen(Help(legend))
 

@@ -8,11 +8,12 @@ from rich.segment import Segment
 
 from gpuherd.client.herd_views import Problem
 from gpuherd.client.live_nodes import LiveGpu, LiveNode, LiveUse, shown
+from gpuherd.client.states import sign_of
 from gpuherd.model.devices import ThrottleReason
 from gpuherd.tui.booking_list import span_of
 from gpuherd.tui.cells import UNKNOWN, Piece, ago, bar, fit, gibibytes, percent, spark, wrap
 from gpuherd.tui.listing import Scene, sign_and_word
-from gpuherd.tui.palette import SIGNS, Pen
+from gpuherd.tui.palette import Pen
 
 __all__ = ["detail"]
 
@@ -194,7 +195,7 @@ def _about(gpu: LiveGpu) -> list[Problem]:
 def _problems(problems: Iterable[Problem], width: int, pen: Pen) -> Lines:
     lines: Lines = []
     for problem in problems:
-        sign = SIGNS["fault"] if problem.is_fault else "!"
+        sign = sign_of("fault") if problem.is_fault else "!"
         style = pen.state("fault" if problem.is_fault else "held")
         for place, part in enumerate(wrap(shown(problem.message, 400), width - 2)):
             lines.append([Segment("  " if place else f"{sign} ", style), Segment(part, pen.text)])

@@ -9,9 +9,10 @@ from functools import lru_cache
 from rich.segment import Segment
 
 from gpuherd.client.live_nodes import LiveGpu, LiveNode, shown
+from gpuherd.client.states import sign_of, state_rank
 from gpuherd.tui.cells import UNKNOWN, Column, Piece, ago, bar, fit, gibibytes, percent, spark, width_of
 from gpuherd.tui.listing import Line, Scene, columns_of, sign_and_word
-from gpuherd.tui.palette import SIGNS, STATES, Pen
+from gpuherd.tui.palette import Pen
 from gpuherd.tui.wish import Wish, matcher, sort_key, user_key
 
 __all__ = ["Group", "HerdList"]
@@ -251,7 +252,7 @@ def _node_pieces(node: LiveNode, group: Group, pen: Pen, scene: Scene) -> list[P
     if len(units) <= MOST_TILES:
         for gpu in units:
             told = herd.states[gpu.row]
-            pieces.append(Segment(SIGNS.get(told, "?"), pen.state(told)))
+            pieces.append(Segment(sign_of(told), pen.state(told)))
         pieces.append(Segment(" " * (max(8, len(units)) - len(units) + 1)))
     else:
         pieces += _counts(units, pen, scene)
@@ -259,7 +260,7 @@ def _node_pieces(node: LiveNode, group: Group, pen: Pen, scene: Scene) -> list[P
     pieces.append(Segment(f" {fit(models, 14) if len(models) < 14 else models}  ", pen.text))
     if state != "live":
         reason = herd.node_reasons[node.row]
-        pieces += [Segment(SIGNS.get(state, "?") + " ", pen.state(state)), Segment(state, pen.strong)]
+        pieces += [Segment(sign_of(state) + " ", pen.state(state)), Segment(state, pen.strong)]
         pieces.append(Segment(f"  {shown(reason, 200)}" if reason else "", pen.muted))
         return pieces
     memory, total = herd.hosts["memory_used_mebibytes"][node.row], node.host and node.host.memory_total_bytes
@@ -283,8 +284,8 @@ def _count_pieces(group: Group, pen: Pen, scene: Scene) -> list[Piece]:
 def _counts(units: list[LiveGpu], pen: Pen, scene: Scene) -> list[Piece]:
     counts = Counter(scene.herd.states[gpu.row] for gpu in units)
     pieces: list[Piece] = []
-    for state in (*STATES, *sorted(set(counts) - set(STATES))):
+    for state in sorted(counts, key=state_rank):
         if counts[state]:
-            pieces.append(Segment(f"{SIGNS.get(state, '?')} ", pen.state(state)))
+            pieces.append(Segment(f"{sign_of(state)} ", pen.state(state)))
             pieces.append(Segment(f"{counts[state]} {state}  ", pen.text))
     return pieces

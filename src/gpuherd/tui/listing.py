@@ -11,8 +11,9 @@ from rich.segment import Segment
 
 from gpuherd.client.live_herd import LiveHerd
 from gpuherd.client.live_nodes import LiveGpu, LiveNode
+from gpuherd.client.states import sign_of
 from gpuherd.tui.cells import Column, Piece, fit, lay_out
-from gpuherd.tui.palette import SIGNS, Pen
+from gpuherd.tui.palette import Pen
 from gpuherd.tui.wish import Wish
 
 __all__ = ["Line", "Listing", "Scene", "clock_time", "heading", "sign_and_word"]
@@ -68,7 +69,7 @@ def sign_and_word(state: str, width: int, pen: Pen, *, is_strong: bool = False) 
     """Draw a state: its sign in its colour, and the word."""
     word = fit(state, width - 2)
     return [
-        Segment(SIGNS.get(state, "?") + " ", pen.state(state)),
+        Segment(sign_of(state) + " ", pen.state(state)),
         Segment(word, pen.strong if is_strong and not pen.is_old else pen.text),
     ]
 

@@ -1,4 +1,4 @@
-"""Colours and signs of states: colour tells availability, the length of a bar tells load; a word says it too."""
+"""Colours of states: colour tells availability, the length of a bar tells load; a sign and a word say it too."""
 
 from __future__ import annotations
 
@@ -8,22 +8,7 @@ from msgspec import Struct
 from rich.style import Style
 from textual.theme import Theme
 
-__all__ = ["PALETTES", "SIGNS", "STATES", "Palette", "Pen", "looks_light"]
-
-STATES = ("free", "busy", "held", "booked", "fault", "stale", "offline", "unknown")
-"""In the order of the totals. A newer hub may know others: they are shown by the name they have."""
-SIGNS: Mapping[str, str] = {
-    "free": "○",
-    "busy": "■",
-    "held": "▨",
-    "booked": "◩",
-    "fault": "✕",
-    "stale": "◌",
-    "offline": "◌",
-    "unknown": "?",
-    "live": "●",
-    "never": "◌",
-}
+__all__ = ["PALETTES", "Palette", "Pen", "looks_light"]
 
 
 class Palette(Struct, frozen=True, kw_only=True):

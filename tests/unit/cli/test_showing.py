@@ -10,7 +10,6 @@ import pytest
 
 from gpuherd.cli.showing import (
     UNKNOWN,
-    WORDS,
     Cell,
     Screen,
     ago,
@@ -23,7 +22,7 @@ from gpuherd.cli.showing import (
     share_text,
     text_width,
 )
-from gpuherd.model.devices import DEVICE_STATES
+from gpuherd.client.states import STATES
 
 GIB = 2**30
 
@@ -37,20 +36,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_every_state_has_a_word_a_sign_of_its_own_and_a_colour() -> None:
-    assert tuple(WORDS) == DEVICE_STATES
-    for is_unicode in (True, False):
-        screen = Screen(colours=256, is_unicode=is_unicode)
-        signs = {state: screen.sign(state) for state in WORDS if state != "offline"}
-        assert len(set(signs.values())) == len(signs)
-        assert all(text_width(sign) == 1 for sign in signs.values())
-        assert all(sign.isascii() for sign in signs.values()) is not is_unicode
+def test_every_state_has_a_sign_and_a_colour() -> None:
     for colours in (16, 256):
         painted = {
-            Screen(colours=colours).paint("x", state) for state in WORDS if state not in ("stale", "offline")
+            Screen(colours=colours).paint("x", state) for state in STATES if state not in ("stale", "offline")
         }
-        assert len(painted) == len(WORDS) - 2
-    assert Screen().sign("something new") == "?"
+        assert len(painted) == len(STATES) - 2
+    assert Screen().sign("held") == "▨"
+    assert Screen(is_unicode=False).sign("held") == "~"
 
 
 @pytest.mark.parametrize(
