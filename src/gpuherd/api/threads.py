@@ -7,6 +7,7 @@ waits, the threads are never more than a handful, and what nobody waits for any 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
@@ -127,8 +128,10 @@ class BoundedThreads:
 
     def _work(self) -> None:
         if self._niceness:
-            # On Linux this is the thread's own, not the program's.
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
+            # On Linux this is the thread's own, not the program's. Where a sandbox forbids it the work is done at the
+            # usual priority: a thread that ended here would leave its callers waiting for nobody.
+            with contextlib.suppress(PermissionError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
         while True:
             with self._changed:
                 while not self._waiting and not self._is_closed:
