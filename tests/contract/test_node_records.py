@@ -54,6 +54,24 @@ def test_a_token_admits_as_many_nodes_as_it_has_uses(records: NodeRecords) -> No
     assert [node.id for node in records.load().nodes] == ["a", "b"]
 
 
+def test_tokens_that_admit_someone_are_listed_and_can_be_taken_back(records: NodeRecords) -> None:
+    records.add_token(digest="spent", now=0.0, expires_at=100.0, uses=1)
+    records.enrol(node_id="a", name="a", credential="1", now=1.0, token="spent")
+    records.add_token(digest="late", now=3.0, expires_at=5.0, uses=1)
+    records.add_token(digest="second", now=2.0, expires_at=100.0, uses=7)
+    records.add_token(digest="first", now=1.0, expires_at=100.0, uses=1)
+    assert [(token.digest, token.uses_left) for token in records.tokens(now=5.0)] == [
+        ("first", 1),
+        ("second", 7),
+    ]
+    assert records.remove_token("second")
+    assert not records.remove_token("second")
+    assert [token.digest for token in records.tokens(now=5.0)] == ["first"]
+    with pytest.raises(Refused, match="unknown, spent or expired"):
+        records.enrol(node_id="b", name="b", credential="2", now=5.0, token="second")
+    assert [node.id for node in records.load().nodes] == ["a"], "who has joined stays"
+
+
 @pytest.mark.parametrize(("token", "now"), [("other", 1.0), ("t", 100.0), ("t", 1e9)])
 def test_an_unknown_or_expired_token_admits_nobody(records: NodeRecords, token: str, now: float) -> None:
     records.add_token(digest="t", now=0.0, expires_at=100.0, uses=1)

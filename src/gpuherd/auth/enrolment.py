@@ -18,9 +18,10 @@ from gpuherd.model.errors import Refused
 from gpuherd.model.text import clean
 from gpuherd.records.nodes import EnrolledNodes, NodeRecord, NodeRecords
 
-__all__ = ["Credentials", "Enrolled", "Enrolment", "node_id_for"]
+__all__ = ["Credentials", "Enrolled", "Enrolment", "JoinToken", "node_id_for"]
 
 _MAX_SECRET_LENGTH = 200
+_TOKEN_ID_LENGTH = 12
 
 
 class Enrolled(Struct, frozen=True, kw_only=True):
@@ -29,6 +30,15 @@ class Enrolled(Struct, frozen=True, kw_only=True):
     node_id: str
     name: str
     credential: str
+
+
+class JoinToken(Struct, frozen=True, kw_only=True):
+    """A join token that still admits nodes; its id says nothing of the token itself. Times in UTC epoch seconds."""
+
+    id: str
+    created_at: float
+    expires_at: float
+    uses_left: int
 
 
 class Credentials:
@@ -64,6 +74,28 @@ class Enrolment:
         token = new_secret(JOIN_TOKEN_PREFIX)
         self._records.add_token(digest=digest(token), now=now, expires_at=now + lifetime_seconds, uses=uses)
         return token
+
+    def tokens(self, *, now: float) -> tuple[JoinToken, ...]:
+        """List the join tokens that still admit nodes, the oldest first."""
+        return tuple(
+            JoinToken(
+                id=record.digest[:_TOKEN_ID_LENGTH],
+                created_at=record.created_at,
+                expires_at=record.expires_at,
+                uses_left=record.uses_left,
+            )
+            for record in self._records.tokens(now=now)
+        )
+
+    def revoke_token(self, token_id: str, *, now: float) -> None:
+        """Let a join token admit nobody any more; nodes that have joined with it stay. ``Refused`` if there is none."""
+        for record in self._records.tokens(now=now):
+            if record.digest[:_TOKEN_ID_LENGTH] == token_id and self._records.remove_token(record.digest):
+                return
+        raise Refused(
+            "unknown_token",
+            f"there is no join token {clean(token_id)} that admits anyone; `gpuherd token list` shows them",
+        )
 
     def enrol(self, *, token: str, name: str, now: float, credential: str | None = None) -> Enrolled:
         """Buy a credential with a join token; ``Refused`` if the token or the name will not do.

@@ -1,4 +1,4 @@
-"""``gpuherd hub``: run the hub, make join tokens, list and remove nodes, accept host keys."""
+"""``gpuherd hub``: run the hub, keep join tokens, list and remove nodes, accept host keys."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def _minute(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _duration(text: str) -> float:
@@ -108,7 +112,7 @@ command.add_command(restore)
 
 @command.group()
 def token() -> None:
-    """Make join tokens."""
+    """Make, list and revoke join tokens."""
 
 
 @token.command("create")
@@ -129,6 +133,40 @@ def create_token(context: click.Context, uses: int, expires: float, as_json: boo
     with contextlib.closing(_enrolment(context)) as enrolment:
         made = enrolment.create_token(now=now, lifetime_seconds=expires, uses=uses)
     click.echo(json.dumps({"token": made, "uses": uses, "expires_at": now + expires}) if as_json else made)
+
+
+@token.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+@click.pass_context
+def list_tokens(context: click.Context, as_json: bool) -> None:
+    """List the join tokens that still admit nodes. The tokens themselves are not kept."""
+    import json
+    import time
+
+    import msgspec
+
+    with contextlib.closing(_enrolment(context)) as enrolment:
+        found = enrolment.tokens(now=time.time())
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(found), indent=2))
+        return
+    for each in found:
+        nodes = "1 node" if each.uses_left == 1 else f"{each.uses_left} nodes"
+        click.echo(
+            f"{each.id}\tfor {nodes}\tmade {_minute(each.created_at)}\tuntil {_minute(each.expires_at)}"
+        )
+
+
+@token.command("revoke")
+@click.argument("token_id", metavar="ID")
+@click.pass_context
+def revoke_token(context: click.Context, token_id: str) -> None:
+    """Let a join token admit nobody any more; ID is as in the list. Nodes that have joined with it stay."""
+    import time
+
+    with contextlib.closing(_enrolment(context)) as enrolment:
+        enrolment.revoke_token(token_id, now=time.time())
+    click.echo(f"revoked {token_id}")
 
 
 @command.group()
@@ -152,8 +190,8 @@ def list_nodes(context: click.Context, as_json: bool) -> None:
     found: list[dict[str, str]] = []
     with contextlib.closing(open_enrolment(config.hub)) as enrolment:
         for record in enrolment.nodes():
-            enrolled = datetime.fromtimestamp(record.enrolled_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-            found.append({"id": record.id, "name": record.name, "origin": f"enrolled {enrolled}"})
+            origin = f"enrolled {_minute(record.enrolled_at)}"
+            found.append({"id": record.id, "name": record.name, "origin": origin})
     known = load_known(config.hub.state_dir / FILE_NAME)
     for name, targets in known.groups.items():
         for target in targets:

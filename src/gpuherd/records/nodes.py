@@ -10,7 +10,7 @@ from gpuherd.model.errors import Refused
 from gpuherd.records.tables import join_tokens, node_credentials, node_revision, nodes
 from gpuherd.records.transactions import count_change, reading, revision_of, writing
 
-__all__ = ["EnrolledNodes", "NodeRecord", "NodeRecords"]
+__all__ = ["EnrolledNodes", "JoinTokenRecord", "NodeRecord", "NodeRecords"]
 
 
 class NodeRecord(Struct, frozen=True, kw_only=True):
@@ -19,6 +19,15 @@ class NodeRecord(Struct, frozen=True, kw_only=True):
     id: str
     name: str
     enrolled_at: float
+
+
+class JoinTokenRecord(Struct, frozen=True, kw_only=True):
+    """One join token that still admits nodes. Times in UTC epoch seconds."""
+
+    digest: str
+    created_at: float
+    expires_at: float
+    uses_left: int
 
 
 class EnrolledNodes(Struct, frozen=True, kw_only=True):
@@ -78,6 +87,28 @@ class NodeRecords:
                     digest=digest, created_at=now, expires_at=expires_at, uses_left=uses
                 )
             )
+
+    def tokens(self, *, now: float) -> tuple[JoinTokenRecord, ...]:
+        """List the join tokens that admit nodes, the oldest first."""
+        usable = (join_tokens.c.expires_at > now) & (join_tokens.c.uses_left > 0)
+        with reading(self._engine) as connection:
+            return tuple(
+                JoinTokenRecord(
+                    digest=row.digest,
+                    created_at=row.created_at,
+                    expires_at=row.expires_at,
+                    uses_left=row.uses_left,
+                )
+                for row in connection.execute(
+                    select(join_tokens).where(usable).order_by(join_tokens.c.created_at, join_tokens.c.digest)
+                )
+            )
+
+    def remove_token(self, digest: str) -> bool:
+        """Let a join token admit nobody any more; false if there is no such token."""
+        with writing(self._engine) as connection:
+            removed = connection.execute(delete(join_tokens).where(join_tokens.c.digest == digest))
+            return removed.rowcount == 1
 
     def enrol(
         self, *, node_id: str, name: str, credential: str, now: float, token: str | None = None

@@ -15,6 +15,7 @@ from gpuherd.cli.backup_ import command as backup
 from gpuherd.cli.restore import command as restore
 from gpuherd.cli.token import command as token
 from gpuherd.cli.user import command as user
+from gpuherd.model.errors import Refused
 
 
 def test_accounts_are_the_hubs_own(tmp_path: Path) -> None:
@@ -48,6 +49,29 @@ def test_all_say_where_the_hub_keeps_what_they_change(command: object) -> None:
 def test_a_join_token_is_made(tmp_path: Path) -> None:
     made = CliRunner().invoke(token, ["--state-dir", str(tmp_path), "create", "--uses", "3"])
     assert made.output.startswith("ghj_")
+
+
+def test_join_tokens_are_listed_and_revoked_without_being_told(tmp_path: Path) -> None:
+    place = ["--state-dir", str(tmp_path)]
+    made = CliRunner().invoke(token, [*place, "create", "--uses", "3"]).output.strip()
+    other = CliRunner().invoke(token, [*place, "create"]).output.strip()
+    listed = CliRunner().invoke(token, [*place, "list"]).output
+    assert "for 3 nodes" in listed
+    assert "for 1 node\t" in listed
+    found = json.loads(CliRunner().invoke(token, [*place, "list", "--json"]).output)
+    assert [each["uses_left"] for each in found] == [3, 1]
+    for each, secret in zip(found, (made, other), strict=True):
+        assert secret[4:] not in listed
+        assert each["id"] not in secret
+
+    assert (
+        CliRunner().invoke(token, [*place, "revoke", found[0]["id"]]).output == f"revoked {found[0]['id']}\n"
+    )
+    left = json.loads(CliRunner().invoke(token, [*place, "list", "--json"]).output)
+    assert left == found[1:]
+    again = CliRunner().invoke(token, [*place, "revoke", found[0]["id"]])
+    assert isinstance(again.exception, Refused)
+    assert "gpuherd token list" in str(again.exception)
 
 
 def test_what_they_tell_can_be_had_as_json(tmp_path: Path) -> None:
