@@ -30,10 +30,15 @@ _SEPARATORS = re.compile(r"[-\s]+(?=\d+ ?GB\b)|\s{2,}")
 
 def short_name(facts: DeviceFacts) -> str:
     """Shorten ``NVIDIA A100-SXM4-80GB`` to ``A100 80GB``; a slice gets its profile behind it."""
-    name = _PROFILE.sub("", facts.name)
-    name = _FORM.sub(" ", _MAKER.sub(" ", name))
-    name = _SEPARATORS.sub(" ", name).strip(" -") or facts.name
+    name = _shortened(facts.name)
     return f"{name} {facts.profile}" if facts.profile else name
+
+
+@lru_cache(4096)  # a herd has many devices, but few kinds of them
+def _shortened(full_name: str) -> str:
+    name = _PROFILE.sub("", full_name)
+    name = _FORM.sub(" ", _MAKER.sub(" ", name))
+    return _SEPARATORS.sub(" ", name).strip(" -") or full_name
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -55,9 +60,8 @@ class Names:
         self._order = settings.order
         self._keep_list_order = settings.keep_list_order
         self._users = {**(aliases or {}), **settings.users}
-        self.gpu = lru_cache(4096)(self._gpu)
 
-    def _gpu(self, facts: DeviceFacts) -> str:
+    def gpu(self, facts: DeviceFacts) -> str:
         """Give a device's short name; a slice keeps its profile behind a chosen one."""
         chosen = self._gpus.get(facts.name)
         if chosen is None:
