@@ -30,7 +30,8 @@ def status_of(node: NodeView) -> dict[str, Any]:
     be made of.
     """
     gpus = whole_gpus(node)
-    status: dict[str, Any] = {"hostname": node.name}
+    own_name = None if node.host is None else node.host.hostname
+    status: dict[str, Any] = {"hostname": _harmless(own_name or node.name)}
     if node.host is not None and node.received_at is not None:
         status["last_update"] = local_time(node.received_at)
         status["ips"] = [

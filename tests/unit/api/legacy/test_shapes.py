@@ -147,6 +147,18 @@ def test_a_node_as_the_main_node_of_the_http_tool_would_list_it(fleet: Fleet, cl
     }
 
 
+def test_a_node_listed_by_its_address_goes_by_what_it_calls_itself(fleet: Fleet, clock: ManualClock) -> None:
+    node = working(fleet, clock)
+    assert node.host is not None
+    for hostname, told in (
+        ("node_1", "node_1"),
+        ("<b>1", "\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}1"),
+    ):
+        host = structs.replace(node.host, hostname=hostname)
+        shown = structs.replace(node, name=f"{hostname} (10.0.0.7)", host=host)
+        assert status_of(shown)["hostname"] == told
+
+
 def test_a_never_seen_host_is_listed_as_down(fleet: Fleet) -> None:
     assert status_of(seen(fleet)) == {"hostname": "gpu01", "gpus": [], "status": False, "version": ""}
 
