@@ -7,22 +7,37 @@ what root made there the hub could not read. So root's own commands act as the f
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from gpuherd.model.errors import Misconfigured
 
 __all__ = ["acting_as_owner", "acting_as_root", "become_owner"]
 
 
 def _owner(folder: Path) -> tuple[int, int] | None:
-    """Give user and group of a folder that root must not act in as root; None if it may, or is not root."""
-    if os.geteuid() != 0:
-        return None
+    """Give user and group of a folder that root must not act in as root; None if it may, or is not root.
+
+    ``Misconfigured`` if whoever this is has no business in it: most often root's ``sudo`` was forgotten.
+    """
     try:
         facts = folder.stat()
     except OSError:
         return None
-    return None if facts.st_uid == 0 else (facts.st_uid, facts.st_gid)
+    if os.geteuid() == 0:
+        return None if facts.st_uid == 0 else (facts.st_uid, facts.st_gid)
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        raise Misconfigured(f"the hub's folder {folder} is {_name(facts.st_uid)}'s alone: run this with sudo")
+    return None
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
 
 
 def become_owner(folder: Path) -> None:

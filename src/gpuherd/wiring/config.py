@@ -48,10 +48,14 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What it was read from, for messages. Not a key of the file."""
 
 
+SYSTEM_CONFIG = Path("/etc/gpuherd/gpuherd.toml")
+SYSTEM_STATE_DIR = Path("/var/lib/gpuherd")
+
+
 def default_state_dir() -> Path:
     """Give the folder for what must outlive a restart: the system's for root, else the user's own."""
     if os.geteuid() == 0:
-        return Path("/var/lib/gpuherd")
+        return SYSTEM_STATE_DIR
     return Path(os.environ.get("XDG_STATE_HOME") or _home() / ".local/state") / "gpuherd"
 
 
@@ -66,13 +70,15 @@ def _home() -> Path:
 def default_config_files() -> tuple[Path, ...]:
     """Give the places where a configuration is looked for, the first one found wins."""
     own = Path(os.environ.get("XDG_CONFIG_HOME") or _home() / ".config") / "gpuherd/gpuherd.toml"
-    return (own, Path("/etc/gpuherd/gpuherd.toml"))
+    return (own, SYSTEM_CONFIG)
 
 
 def load(file: Path | None = None, overrides: dict[str, dict[str, Any]] | None = None) -> Config:
     """Read the named file, or the first default one that exists, or none at all: everything has a default.
 
-    ``overrides`` are keys given on the command line, by table. Raises ``Misconfigured``.
+    ``overrides`` are keys given on the command line, by table. The system's file is about the system's folder, whoever
+    reads it: a user who makes a join token without sudo is told so, rather than given one that no hub knows. Raises
+    ``Misconfigured``.
     """
     if file is None:
         file = next((place for place in default_config_files() if place.is_file()), None)
@@ -86,13 +92,21 @@ def load(file: Path | None = None, overrides: dict[str, dict[str, Any]] | None =
         raise Misconfigured(f"{file}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
         raise Misconfigured(f"{file}: cannot be read ({error.strerror}); let this user read it") from error
-    return read_config(text, str(file), overrides, file.absolute().parent)
+    state_dir = SYSTEM_STATE_DIR if file == SYSTEM_CONFIG else None
+    return read_config(text, str(file), overrides, file.absolute().parent, state_dir)
 
 
 def read_config(
-    text: str, name: str, overrides: dict[str, dict[str, Any]] | None = None, folder: Path | None = None
+    text: str,
+    name: str,
+    overrides: dict[str, dict[str, Any]] | None = None,
+    folder: Path | None = None,
+    state_dir: Path | None = None,
 ) -> Config:
-    """Turn TOML text into a ``Config``; ``name`` is what complaints call it, ``folder`` where it lies."""
+    """Turn TOML text into a ``Config``; ``name`` is what complaints call it, ``folder`` where it lies.
+
+    ``state_dir`` is what ``hub.state_dir`` is unless it is set.
+    """
     given = {
         f"{table}.{key}"
         for table, keys in (overrides or {}).items()
@@ -116,7 +130,7 @@ def read_config(
             target.update({key: value for key, value in keys.items() if value is not None})
     hub = tables.setdefault("hub", {})
     if isinstance(hub, dict):
-        hub.setdefault("state_dir", str(default_state_dir()))
+        hub.setdefault("state_dir", str(state_dir or default_state_dir()))
     try:
         config = msgspec.convert(tables, Config, dec_hook=_to_path)
     except msgspec.ValidationError as error:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuherd.cli.as_owner import acting_as_owner, acting_as_root
+from gpuherd.cli.as_owner import acting_as_owner, acting_as_root, become_owner
+from gpuherd.model.errors import Misconfigured
 
 OWNER = 64_999
 
@@ -49,3 +50,12 @@ def test_root_s_own_folder_is_left_to_root(tmp_path: Path) -> None:
     with acting_as_owner(tmp_path) as is_other:
         assert not is_other
         assert os.geteuid() == 0
+
+
+def test_whoever_forgot_sudo_is_told_whose_folder_it_is(folder: Path) -> None:
+    os.seteuid(OWNER - 1)
+    try:
+        with pytest.raises(Misconfigured, match=rf"{folder} is user {OWNER}'s alone: run this with sudo"):
+            become_owner(folder)
+    finally:
+        os.seteuid(0)

@@ -124,3 +124,19 @@ def test_a_user_whom_the_system_does_not_know_needs_no_home(monkeypatch: pytest.
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     assert default_state_dir() == Path("/.local/state/gpuherd")
     assert default_config_files()[-1] == Path("/etc/gpuherd/gpuherd.toml")
+
+
+def test_the_system_s_file_is_about_the_system_s_folder_whoever_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, own = tmp_path / "etc/gpuherd.toml", tmp_path / "own.toml"
+    system.parent.mkdir()
+    for file in (system, own):
+        file.write_text('[hub]\nbase_path = "/gpus/"\n')
+    monkeypatch.setattr("gpuherd.wiring.config.SYSTEM_CONFIG", system)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "mine"))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert load().hub.state_dir == Path("/var/lib/gpuherd")
+    assert load(own).hub.state_dir == tmp_path / "mine/gpuherd"
+    assert load(None, {"hub": {"state_dir": "/srv/mine"}}).hub.state_dir == Path("/srv/mine")
