@@ -105,7 +105,8 @@ class TestHub:
         self.authorizations.append(request.headers.get("Authorization"))
         assert request.path == "/base/api/v1/agent"
         if self.refuse_with is not None:
-            return connection.respond(http.HTTPStatus(self.refuse_with), "no\n")
+            error = '{"error": {"code": "unauthorized", "message": "no"}}'  # the shape of a hub's no
+            return connection.respond(http.HTTPStatus(self.refuse_with), error)
         return None
 
     async def _serve(self, connection: ServerConnection) -> None:

@@ -18,6 +18,7 @@ from websockets.protocol import OPEN
 from websockets.uri import parse_uri
 
 from gpuherd.agent.address import HubAddress
+from gpuherd.agent.refusals import OTHER_PROTOCOL, HandshakeRefused, hub_code
 from gpuherd.agent.talk import MAX_HUB_FRAME_BYTES, LineLost
 from gpuherd.model.errors import Failed
 from gpuherd.model.text import clean
@@ -26,20 +27,12 @@ from gpuherd.wire.frames import SUBPROTOCOL
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["DialledLine", "HandshakeRefused", "dial"]
+__all__ = ["DialledLine", "dial"]
 
 CHUNK_BYTES = 4096
 GOING_AWAY = 1001
-UPGRADE_REQUIRED = 426
+SWITCHING_PROTOCOLS = 101
 PARTING_SECONDS = 1.0
-
-
-class HandshakeRefused(Failed):
-    """The server answered the request with another status than 101."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status = status
 
 
 async def dial(
@@ -65,14 +58,17 @@ async def dial(
 def _refusal(error: Exception) -> Failed:
     """Say in our words why the answer opens no WebSocket."""
     if isinstance(error, InvalidStatus):
-        return HandshakeRefused(error.response.status_code)
+        return HandshakeRefused(error.response.status_code, hub_code(error.response.body))
     if isinstance(error, NegotiationError):
-        return HandshakeRefused(UPGRADE_REQUIRED)
+        return HandshakeRefused(SWITCHING_PROTOCOLS, OTHER_PROTOCOL)
     if isinstance(error.__cause__, EOFError):
         return Failed("connection closed")
     if isinstance(error, InvalidMessage):
         return Failed("what answers is no web server")
-    return Failed("the web server there knows no WebSockets; a proxy in between must let them through")
+    return Failed(
+        "the web server there knows no WebSockets; a proxy in between must let them through, as "
+        "docs/deploy/proxies.md tells"
+    )
 
 
 class DialledLine(asyncio.BufferedProtocol):
@@ -199,7 +195,7 @@ class DialledLine(asyncio.BufferedProtocol):
         if self._protocol.subprotocol == SUBPROTOCOL:
             self._opened.set_result(None)
         else:
-            self._opened.set_exception(HandshakeRefused(UPGRADE_REQUIRED))
+            self._opened.set_exception(HandshakeRefused(SWITCHING_PROTOCOLS, OTHER_PROTOCOL))
 
     def _take(self, frame: Frame) -> None:
         if frame.opcode is Opcode.PONG:

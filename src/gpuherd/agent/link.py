@@ -10,14 +10,14 @@ from collections.abc import Callable
 from gpuherd import __version__
 from gpuherd.agent.address import HubAddress
 from gpuherd.agent.backoff import Backoff
-from gpuherd.agent.enrol import HOW_TO_ENROL, Credentials
+from gpuherd.agent.enrol import Credentials
 from gpuherd.agent.outbox import Outbox
+from gpuherd.agent.refusals import HandshakeRefused, refusal
 from gpuherd.agent.said import SaidOnce
 from gpuherd.agent.talk import PING_SECONDS, LineLost, NeedsPerson, Talk
 from gpuherd.agent.tls import tls_context
 from gpuherd.model.errors import Failed
 from gpuherd.model.text import clean
-from gpuherd.wire.frames import SUBPROTOCOL
 
 __all__ = ["Link"]
 
@@ -74,7 +74,7 @@ class Link:
 
     async def _session(self) -> None:
         """One connection, from dialling to its loss, which is always a ``Failed``."""
-        from gpuherd.agent.dial import HandshakeRefused, dial  # noqa: PLC0415 - --once and --print do without
+        from gpuherd.agent.dial import dial  # noqa: PLC0415 - --once and --print do without
 
         url = self._address.url
         credential = await asyncio.to_thread(self._credentials.get)
@@ -84,7 +84,7 @@ class Link:
             async with asyncio.timeout(OPEN_SECONDS):
                 line = await dial(self._address, headers, tls=tls, ping_seconds=PING_SECONDS)
         except HandshakeRefused as refused:
-            raise self._refusal(refused.status) from refused
+            raise refusal(refused, url) from refused
         except (OSError, Failed) as error:
             text = clean(str(error) or type(error).__name__, 200)
             hint = (
@@ -105,18 +105,3 @@ class Link:
             raise Failed(f"the link to {url} was lost: {lost}") from lost
         finally:
             await line.close()
-
-    def _refusal(self, status: int) -> Failed:
-        url = self._address.url
-        if status in (401, 403):
-            return NeedsPerson(
-                f"{url} does not know this node's credential (HTTP {status}). To enrol again delete the credential "
-                f"file, {HOW_TO_ENROL}"
-            )
-        if status == 426:
-            return NeedsPerson(f"{url} does not speak {SUBPROTOCOL}; upgrade the hub or this agent")
-        if status in (404, 405):
-            return NeedsPerson(
-                f"agent.hub_url: there is no gpuherd hub at {url} (HTTP {status}); check the address and its base path"
-            )
-        return Failed(f"{url} does not take connections now (HTTP {status})")

@@ -34,6 +34,12 @@ __all__ = ["command"]
     metavar="FILE",
     help="File with a join token, to enrol this node the first time; - reads standard input.",
 )
+@click.option(
+    "--name",
+    "node_name",
+    metavar="NAME",
+    help="Name on the page, asked for when this node enrols; the default is the host name.",
+)
 @click.option("--state-dir", metavar="FOLDER", help="Folder for credential and spool.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Configuration file.")
 @click.option("--once", is_flag=True, help="Print one report and exit; needs no hub.")

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from gpuherd.api.enrolling import open_enrolment
 from gpuherd.model.reports import Report
 from support.agent_hub import TestHub, until
+from support.hub import running_hub
 from support.watched_node import is_alive
 
 CREDENTIAL = "ghn_0123456789abcdef"
@@ -117,6 +119,20 @@ def test_mistakes_are_one_sentence_with_a_remedy(
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_a_node_enrols_by_the_name_it_is_given(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running_hub(tmp_path / "hub") as hub:
+            token = tmp_path / "token"
+            token.write_text(open_enrolment(hub.settings).create_token(now=hub.clock.wall(), uses=1))
+            place = ("--hub", hub.url, "--state-dir", tmp_path / "state", "--join-token-file", token)
+            async with agent(*place, "--name", "The big one"):
+                await until(lambda: bool(hub.fleet.view().nodes), "a node")
+            (node,) = hub.fleet.view().nodes
+            assert (node.id, node.name) == ("the-big-one", "The big one")
+
+    asyncio.run(main())
 
 
 def test_two_agents_do_not_share_a_state_folder(state_dir: Path) -> None:
