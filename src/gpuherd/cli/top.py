@@ -33,12 +33,17 @@ INSTEAD = "gpuherd status shows the herd once"
     show_default=True,
     help="Colours for a dark or a light room; auto goes by what the terminal says of itself.",
 )
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="Not here: gpuherd status --json.")
 @hub_options
-def command(here: bool, theme: str, hub_url: str | None, token_file: Path | None) -> None:
+def command(here: bool, theme: str, as_json: bool, hub_url: str | None, token_file: Path | None) -> None:
     """Watch the herd live, on the whole terminal: nodes, GPUs, processes, users, bookings. ? explains the keys.
 
     Ends with 0; 2 if this is no terminal it can fill; 4 if you are not logged in or may not; else 1.
     """
+    if as_json:
+        raise click.UsageError(
+            "top is to be looked at and prints no JSON; gpuherd status --json prints the herd as it is now"
+        )
     if here and (hub_url is not None or token_file is not None) and _is_named("hub_url", "token_file"):
         raise click.UsageError("--here asks no hub: leave --hub and --token-file out")
     _check_terminal()

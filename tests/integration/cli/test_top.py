@@ -318,6 +318,13 @@ def test_no_terminal_is_a_sentence() -> None:
     assert "top needs a terminal for its input and output; gpuherd status shows the herd once" in done.stderr
 
 
+def test_json_is_to_be_had_elsewhere() -> None:
+    done = run("--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "gpuherd status --json prints the herd as it is now" in done.stderr
+    assert "--json" not in run("--help").stdout
+
+
 def test_a_dumb_terminal_is_a_sentence() -> None:
     with FullTerminal("top", environment={"TERM": "dumb"}) as terminal:
         assert terminal.end() == 2
