@@ -22,7 +22,8 @@ INTRODUCTION = """\
 
 Everything has a default: with no file at all, `gpuherd up` works. gpuherd reads the file named with `--config`, else
 `~/.config/gpuherd/gpuherd.toml`, else `/etc/gpuherd/gpuherd.toml`. What is given on the command line wins over the
-file. Secrets are never in it: credentials and join tokens are files of their own.
+file. Secrets are never in it: credentials and join tokens are files of their own. Relative paths begin at the folder in
+which the file lies.
 
 `gpuherd config check [FILE]` says whether a file can be used. An unknown key, a wrong type or an impossible
 combination stops the start with the file, the line, the key and the remedy:

@@ -59,7 +59,11 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ] = None
     node_info_password_file: Annotated[
-        str | None, Meta(description="File with the password that POST /get-status must carry.")
+        str | None,
+        Meta(
+            description="File with the password that POST /get-status must carry. Default: systemd's credential "
+            "`gpuherd-node-password` if there is one.",
+        ),
     ] = None
     node_info_networks: Annotated[
         tuple[str, ...],

@@ -85,6 +85,9 @@ def command(
     if settings.listen is not None and settings.listen_secret_file is None:
         secret_file = _systemd_credential("gpuherd-listen-secret")
         settings = msgspec.structs.replace(settings, listen_secret_file=secret_file)
+    if settings.node_info_listen is not None and settings.node_info_password_file is None:
+        password_file = _systemd_credential("gpuherd-node-password")
+        settings = msgspec.structs.replace(settings, node_info_password_file=password_file)
     with config.source.locating():
         spec = probe_spec(settings)
         if once or stream:

@@ -50,6 +50,20 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 SYSTEM_CONFIG = Path("/etc/gpuherd/gpuherd.toml")
 SYSTEM_STATE_DIR = Path("/var/lib/gpuherd")
+PLACED_KEYS = {
+    "agent": {
+        "credential_file",
+        "join_token_file",
+        "listen_secret_file",
+        "listen_tls_certificate",
+        "listen_tls_key",
+        "node_info_password_file",
+        "state_dir",
+        "tls_ca_file",
+    },
+    "hub": {"state_dir", "tls_certificate", "tls_key"},
+}
+"""Keys that name files and folders, by table."""
 
 
 def default_state_dir() -> Path:
@@ -124,6 +138,8 @@ def read_config(
     if "source" in tables:
         known = ", ".join(name for name in Config.__struct_fields__ if name not in ("folder", "source"))
         raise Misconfigured(f"{source.place(('source',))}: source: unknown key; known here: {known}")
+    if folder is not None:
+        _place(tables, folder)
     for table, keys in (overrides or {}).items():
         target = tables.setdefault(table, {})
         if isinstance(target, dict):
@@ -143,6 +159,19 @@ def read_config(
         with source.locating(f"nodes[{number}]"):
             group.check()
     return msgspec.structs.replace(config, folder=folder or Path.cwd(), source=source)
+
+
+def _place(tables: dict[str, Any], folder: Path) -> None:
+    """Let relative paths begin where the file lies: a service and a shell start in different folders.
+
+    What other tables name is put in its place where it is used.
+    """
+    for table, keys in PLACED_KEYS.items():
+        found = tables.get(table)
+        if isinstance(found, dict):
+            for key in keys & found.keys():
+                if isinstance(found[key], str) and found[key] not in ("", "-"):
+                    found[key] = str(folder / Path(found[key]).expanduser())
 
 
 def _to_path(kind: type, value: Any) -> Any:

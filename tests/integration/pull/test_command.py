@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,17 @@ def status(port: int) -> Any:
         return str(error)
 
 
+def old_status(port: int, password: str) -> Any:
+    """Ask as the older HTTP tool does."""
+    body = json.dumps({"passwd": password}).encode()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/get-status", body, timeout=10) as answer:
+        return json.load(answer)
+
+
 @pytest.mark.parametrize("way", ["option", "systemd"])
 def test_an_agent_that_listens(tmp_path: Path, way: str) -> None:
     secret_file = write_secret(tmp_path / "secrets", secret_of(NODE_ID))
-    port = free_port()
+    port, old_port = free_port(), free_port()
     config = tmp_path / "gpuherd.toml"
     config.write_text("[agent]\ncollectors = []\ninterval_seconds = 0.2\n")
     arguments = [
@@ -43,7 +51,9 @@ def test_an_agent_that_listens(tmp_path: Path, way: str) -> None:
         arguments += ["--listen-secret-file", secret_file]
     else:
         Path(secret_file).rename(tmp_path / "secrets" / "gpuherd-listen-secret")
+        (tmp_path / "secrets" / "gpuherd-node-password").write_text("of-old\n")
         environment = {"CREDENTIALS_DIRECTORY": str(tmp_path / "secrets")}
+        config.write_text(f'{config.read_text()}node_info_listen = "127.0.0.1:{old_port}"\n')
 
     async def pull() -> None:
         async with small_hub() as hub:
@@ -54,6 +64,10 @@ def test_an_agent_that_listens(tmp_path: Path, way: str) -> None:
         report = eventually(lambda: status(port), lambda seen: isinstance(seen, dict))
         assert report["facts"]["host"]["hostname"]
         asyncio.run(pull())
+        if way == "systemd":
+            assert old_status(old_port, "of-old")["hostname"] == report["facts"]["host"]["hostname"]
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                old_status(old_port, "another")
     log = (tmp_path / "log").read_text()
     assert "connected to the hub at 127.0.0.1 as gpu01" in log
     assert secret_of(NODE_ID) not in log

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
+from gpuherd.agent.settings import AgentSettings
+from gpuherd.api.settings import HubSettings
 from gpuherd.model.errors import Misconfigured
-from gpuherd.wiring.config import default_config_files, default_state_dir, load, read_config
+from gpuherd.wiring.config import PLACED_KEYS, default_config_files, default_state_dir, load, read_config
 
 
 def test_no_file_at_all_is_good() -> None:
@@ -110,6 +113,29 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
 
 def test_paths_may_start_at_home() -> None:
     assert read_config('[hub]\nstate_dir = "~/herd"', "f").hub.state_dir == Path.home() / "herd"
+
+
+def test_relative_paths_begin_where_the_file_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "gpuherd.toml"
+    file.write_text(
+        '[agent]\nlisten_secret_file = "secret"\ntls_ca_file = "/etc/ca.pem"\njoin_token_file = "-"\n'
+        '[hub]\nstate_dir = "state"\n'
+    )
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    config = load(Path("../gpuherd.toml"), {"agent": {"node_info_password_file": "here"}})
+    assert Path(config.agent.listen_secret_file or "").resolve() == tmp_path / "secret"
+    assert config.hub.state_dir.resolve() == tmp_path / "state"
+    assert config.agent.tls_ca_file == "/etc/ca.pem"
+    assert config.agent.join_token_file == "-", "standard input"
+    assert config.agent.node_info_password_file == "here", "the command line means the folder one is in"
+
+
+@pytest.mark.parametrize(("table", "settings"), [("agent", AgentSettings), ("hub", HubSettings)])
+def test_every_key_that_names_a_file_begins_where_the_file_lies(table: str, settings: type[Struct]) -> None:
+    ends = ("_file", "_dir", "_key", "_certificate")
+    assert {key for key in settings.__struct_fields__ if key.endswith(ends)} == PLACED_KEYS[table]
 
 
 def test_a_user_whom_the_system_does_not_know_needs_no_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from gpuherd.agent.address import HubAddress
 from gpuherd.agent.enrol import enrolled_at
+from gpuherd.agent.settings import AgentSettings
 from gpuherd.model.errors import Misconfigured
 from gpuherd.wiring.config import read_config
 from gpuherd.wiring.installing.age import installed_files, is_changed_since
+from gpuherd.wiring.installing.asking import is_refused
 from gpuherd.wiring.installing.config_file import CONFIG_PATH, Choices, config_with
 from gpuherd.wiring.installing.executable import check_reachable, own_executable
 from gpuherd.wiring.installing.files import Changes, TargetFiles
@@ -26,7 +30,15 @@ JOIN_TOKEN_PATH = "/etc/gpuherd/join-token"  # noqa: S105 - a file's name
 CREDENTIAL_PATHS = ("/var/lib/gpuherd-agent/credential", "/var/lib/private/gpuherd-agent/credential")
 SYSUSERS_PATH = "/etc/sysusers.d/gpuherd.conf"
 TMPFILES_PATH = "/etc/tmpfiles.d/gpuherd.conf"
+LOCAL_KEY_PATH = "/var/lib/gpuherd/local.key"
+"""Made by a hub at its first start."""
+DATA_PATHS: dict[Part, tuple[str, ...]] = {
+    "hub": ("/var/lib/gpuherd",),
+    # With DynamicUser= the first is a link to the second.
+    "agent": ("/var/lib/gpuherd-agent", "/var/lib/private/gpuherd-agent"),
+}
 LISTEN_SECRET_PATH = "/etc/gpuherd/listen-secret"  # noqa: S105 - a file's name
+NODE_PASSWORD_PATH = "/etc/gpuherd/node-password"  # noqa: S105 - a file's name
 CURRENT_PATHS: dict[Part, str] = {
     "hub": "/run/gpuherd-install/hub-config",
     "agent": "/run/gpuherd-install/agent-config",
@@ -69,8 +81,13 @@ class Installation:
         executable: str | None = None,
         services: Services | None = None,
         is_here: bool | None = None,
+        is_refused: Callable[[AgentSettings, Path], bool] = is_refused,
     ) -> None:
-        """``is_here`` tells whether ``root`` is the machine that runs; unless given, if it is ``/``."""
+        """``is_here`` tells whether ``root`` is the machine that runs; unless given, if it is ``/``.
+
+        ``is_refused`` asks the hub about the credential in a file.
+        """
+        self._is_refused = is_refused
         self.is_here = root == Path("/") if is_here is None else is_here
         self._is_live = self.is_here and not is_only_check
         self._may_start = may_start
@@ -99,7 +116,10 @@ class Installation:
                 self._services.make_user(SYSUSERS_PATH)
         if mode is not None and self._is_live:
             shutil.chown(self.config_file, group="gpuherd")
+        is_new = not self.files.at(LOCAL_KEY_PATH).exists()
         self._run("hub", self._enable("hub"), is_configured=is_configured)
+        if not is_new:
+            return self._outcome()
         return self._outcome(
             "make yourself the admin with the link that this prints: gpuherd hub setup-link",
             "let a node join: gpuherd token create here, then gpuherd install agent there",
@@ -116,6 +136,9 @@ class Installation:
                 f"{self.files.at(CREDENTIAL_PATHS[0])}.hub"
             )
         is_enrolled = self._is_enrolled() and other_hub is None
+        if is_enrolled and join_token is not None and self._is_forgotten(choices):
+            self._leave_hub()
+            is_enrolled = False
         if not is_enrolled and join_token is None:
             self._check_token()
         is_configured = self._configure({"agent": choices}, None)
@@ -130,11 +153,13 @@ class Installation:
             return self._outcome(then)
         if self._is_enrolled():
             self.files.at(JOIN_TOKEN_PATH).unlink(missing_ok=True)
-        elif self._may_start and not self._listens():
-            then = (
-                "the hub has not been reached yet, the agent goes on trying; see why: systemctl status gpuherd-agent, "
-                "gpuherd doctor"
-            )
+        if (
+            self._may_start
+            and not self._listens()
+            and "is not reached" in self._services.status(_unit("agent"))
+        ):
+            words = self._services.last_words(_unit("agent"))
+            then = f"the agent goes on trying, it does not reach the hub: {words or 'see why with gpuherd doctor'}"
         return self._outcome(then)
 
     def remove(self, part: Part) -> Outcome:
@@ -154,8 +179,13 @@ class Installation:
         removed = [path for path in paths if self.files.remove(path)]
         if removed and self._is_live and self._may_start:
             self._services.reload()
-        kept = "/var/lib/gpuherd" if part == "hub" else "/var/lib/gpuherd-agent"
-        return self._outcome(f"configuration and data are kept; to lose them too: rm -r /etc/gpuherd {kept}")
+        kept = [path for path in DATA_PATHS[part] if os.path.lexists(self.files.at(path))]
+        other: Part = "agent" if part == "hub" else "hub"
+        if not any(self.files.at(path).exists() for path in DATA_PATHS[other]):  # else it is the other's, too
+            kept.insert(0, "/etc/gpuherd")
+        if not kept:
+            return self._outcome()
+        return self._outcome(f"configuration and data are kept; to lose them too: rm -r {' '.join(kept)}")
 
     # --- parts --------------------------------------------------------------------------------------------------
 
@@ -198,7 +228,8 @@ class Installation:
         files = [self.files.at(f"{folder}/{_unit(part)}") for folder in (_OWN_UNITS, *_PACKAGED_UNITS)]
         files += [*installed_files(), *self._services.drop_ins(_unit(part))]
         if part == "agent":
-            files += [self.files.at(JOIN_TOKEN_PATH), self.files.at(LISTEN_SECRET_PATH)]
+            secrets = (JOIN_TOKEN_PATH, LISTEN_SECRET_PATH, NODE_PASSWORD_PATH)
+            files += [self.files.at(path) for path in secrets]
         noted = self.files.text(CURRENT_PATHS[part])
         if self.config_file.exists() and noted != f"{self.config_file.stat().st_mtime_ns}\n":
             files.append(self.config_file)
@@ -221,6 +252,16 @@ class Installation:
             before = read_config(self.files.text(CONFIG_PATH) or "", CONFIG_PATH).agent.hub_url
             known_to = None if before is None else HubAddress.parse(before).url
         return known_to if known_to is not None and known_to != HubAddress.parse(hub_url).url else None
+
+    def _is_forgotten(self, choices: dict[str, str]) -> bool:
+        """Tell whether the hub does not know the credential any more: then a new token is to be used, not left over."""
+        if not self.is_here:
+            return False
+        settings = read_config(self.files.text(CONFIG_PATH) or "", CONFIG_PATH).agent
+        if "hub_url" in choices:
+            settings = structs.replace(settings, hub_url=choices["hub_url"])
+        file = next(place for path in CREDENTIAL_PATHS if (place := self.files.at(path)).exists())
+        return self._is_refused(settings, file)
 
     def _leave_hub(self) -> None:
         """Forget the credential of the hub that this node reported to; what it has kept for it stays."""
