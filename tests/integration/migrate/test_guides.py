@@ -57,7 +57,9 @@ class Installation(Walk):
     def port(self, written: str) -> int:
         """Give a free port that stands for one of the guide's."""
         taken = free_port()
-        self.replaced[written] = written.replace(written.rpartition(":")[2], str(taken))
+        self.replaced |= {
+            f"{address}:{written}": f"127.0.0.1:{taken}" for address in ("0.0.0.0", "192.168.0.2")
+        }
         return taken
 
     def follow_guide(self, name: str) -> None:
@@ -98,7 +100,7 @@ def _agents(nodes: dict[str, Any], way: str = "push") -> list[Any]:
 
 
 def test_push(installation: Installation) -> None:
-    door = installation.port("127.0.0.1:3000")
+    door = installation.port("3000")
     installation.old_file(
         "run-this-on-every-node.sh",
         f'#!/bin/bash\nSERVER="127.0.0.1:{door}/"\nwhile true\ndo\n'
@@ -117,10 +119,8 @@ def test_push(installation: Installation) -> None:
 
 def test_pull(installation: Installation) -> None:
     port = installation.stack.enter_context(node_info_node("node-1"))
-    installation.port("127.0.0.1:7070")
-    installation.replaced["0.0.0.0:7070"] = installation.replaced["127.0.0.1:7070"]
-    installation.replaced["0.0.0.0:8472"] = f"127.0.0.1:{free_port()}"
-    installation.replaced["0.0.0.0:7090"] = f"127.0.0.1:{free_port()}"
+    for written in ("7070", "8472", "7090"):
+        installation.port(written)
     installation.replaced["192.168.0.1"] = "127.0.0.1"
     installation.old_file("hosts.txt", f"127.0.0.1:{port}\n")
     installation.follow_guide("pull.md")
