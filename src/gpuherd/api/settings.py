@@ -124,7 +124,12 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return self.base_path.rstrip("/")
 
     def url_at(self, address: ListenAddress) -> str:
-        """Give the page's address for someone who listens there; a name instead of "any address"."""
+        """Give the page's address for someone who listens there; a name instead of "any address".
+
+        Behind a proxy it is the first of the hub's names, by HTTPS: where the hub listens, people do not come.
+        """
+        if self.trusted_proxies and self.allowed_hosts:
+            return f"https://{self.allowed_hosts[0]}{self.mount}/"
         scheme = "http" if self.tls_certificate is None else "https"
         host = f"{socket.gethostname()}:{address.port}" if address.is_any else str(address)
         return f"{scheme}://{host}{self.mount}/"

@@ -64,3 +64,17 @@ def test_https_needs_both_files(tmp_path: Path) -> None:
         settings(tls_certificate=tmp_path / "c.pem").check()
     with pytest.raises(Misconfigured, match=r"hub\.tls_certificate: there is no file"):
         settings(tls_certificate=tmp_path / "c.pem", tls_key=tmp_path / "k.pem").check()
+
+
+def test_people_are_sent_to_the_proxy_if_there_is_one() -> None:
+    def page(**values: Any) -> str:
+        told = settings(listen="127.0.0.1:8470", base_path="/gpus/", **values)
+        return told.url_at(told.address)
+
+    assert page() == "http://127.0.0.1:8470/gpus/"
+    assert page(allowed_hosts=("www.example.org",)) == "http://127.0.0.1:8470/gpus/"
+    assert page(trusted_proxies=("127.0.0.1",)) == "http://127.0.0.1:8470/gpus/"
+    assert (
+        page(trusted_proxies=("127.0.0.1",), allowed_hosts=("www.example.org", "other.example.org"))
+        == "https://www.example.org/gpus/"
+    )
