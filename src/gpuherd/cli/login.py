@@ -5,11 +5,16 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from gpuherd.cli.asking import asked_hub, login_file, telling
+from gpuherd.cli.saying import say
+
+if TYPE_CHECKING:
+    from gpuherd.client import HubClient, HubRefused
+    from gpuherd.client.views import Session
 
 __all__ = ["command"]
 
@@ -80,7 +85,7 @@ def command(
         name = name or click.prompt("Name")
         password = _password(password_file)
         with telling():
-            session = hub.log_in(name, password)
+            session = _log_in(hub, name, password)
             is_member = session.account is not None and session.account.role != "viewer"
             title = f"gpuherd on {socket.gethostname()}"
             made = hub.create_token(title, ("read", "book") if is_member else ("read",), days)
@@ -90,6 +95,18 @@ def command(
     click.echo(f"logged in to {url} as {clean(login.name)}; the token is in {kept.file}")
     if session.account is not None and session.account.role == "viewer":
         click.echo("your role is viewer: you can look, but not book")
+
+
+def _log_in(hub: HubClient, name: str, password: str) -> Session:
+    """Log in, with patience where many do at once; a wrong password is never tried again."""
+    from gpuherd.client.patience import MOST_WAITING_SECONDS, patiently
+    from gpuherd.model.text import clean
+
+    def told(refused: HubRefused) -> None:
+        say(f"gpuherd: {clean(refused.detail.message, 200)}")
+        say(f"  trying again by itself for up to {MOST_WAITING_SECONDS:.0f} s; Ctrl-C ends it")
+
+    return patiently(lambda: hub.log_in(name, password), tell=told)
 
 
 def _password(file: TextIO | None) -> str:

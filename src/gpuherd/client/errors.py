@@ -17,9 +17,10 @@ class HubOutdated(HubSilent):
 
 
 class HubRefused(GpuherdError):  # noqa: N818 - what the hub did
-    """The hub answered with an error."""
+    """The hub answered with an error. ``retry_after_seconds``: when it is worth another try, if the hub says so."""
 
-    def __init__(self, status: int, detail: HubError) -> None:
+    def __init__(self, status: int, detail: HubError, *, retry_after_seconds: int | None = None) -> None:
         super().__init__(detail.message)
         self.status = status
         self.detail = detail
+        self.retry_after_seconds = retry_after_seconds

@@ -123,7 +123,10 @@ class HubLine:
         content = None if body is None else msgspec.json.encode(body)
         answer = self._exchange(method, target, content)
         if not 200 <= answer.status < 300:
-            raise self._refusal(answer.status, next(iter(answer.all("location")), None), answer.body)
+            location, retry_after = (
+                next(iter(answer.all(name)), None) for name in ("location", "retry-after")
+            )
+            raise self._refusal(answer.status, location, answer.body, retry_after)
         self._keep_cookies(answer)
         return answer.body
 
@@ -199,12 +202,15 @@ class HubLine:
             name, _, value = cookie.partition(";")[0].partition("=")
             self._cookies[name.strip()] = value.strip()
 
-    def _refusal(self, status: int, location: str | None, answer: bytes) -> HubRefused | HubSilent:
+    def _refusal(
+        self, status: int, location: str | None, answer: bytes, retry_after: str | None = None
+    ) -> HubRefused | HubSilent:
         if 300 <= status < 400:
             place = clean(location or "nowhere", 200)
             return HubSilent(f"{self.url} leads on to {place}; name that address as the hub's")
         try:
-            return HubRefused(status, msgspec.json.decode(answer, type=ErrorBody).error)
+            told = msgspec.json.decode(answer, type=ErrorBody).error
+            return HubRefused(status, told, retry_after_seconds=_seconds(retry_after))
         except (msgspec.DecodeError, RecursionError):
             pass
         if status in (502, 503, 504):
@@ -212,7 +218,7 @@ class HubLine:
         told = HubError(
             code="not_a_hub", message=f"{self.url} answers {status}, but not as a gpuherd hub does"
         )
-        return HubRefused(status, told)
+        return HubRefused(status, told, retry_after_seconds=_seconds(retry_after))
 
 
 class OpenAnswer:
@@ -254,6 +260,11 @@ class OpenAnswer:
         """Give the socket back; only where nobody reads any more."""
         self._response.close()
         self._gate.close()
+
+
+def _seconds(text: str | None) -> int | None:
+    """Read a span in whole seconds; none for a date or nonsense."""
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,6}", text.strip()) else None
 
 
 def _reason(error: Exception) -> str:
