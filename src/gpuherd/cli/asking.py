@@ -126,7 +126,9 @@ def tell(error: HubRefused, about: str = "") -> int:
     """Say on stderr what the hub refuses, and give the exit code for it; ``about`` goes before it."""
     for line in _words(error, about):
         say(line)
-    return 1 if error.detail.code == "not_a_hub" else _EXIT_CODES.get(error.status, 1)
+    from gpuherd.client.errors import NOT_A_HUB
+
+    return 1 if error.detail.code == NOT_A_HUB else _EXIT_CODES.get(error.status, 1)
 
 
 def own_zone(zone: str | None) -> str | None:
@@ -140,7 +142,7 @@ def own_zone(zone: str | None) -> str | None:
 
 def _words(error: HubRefused, about: str) -> list[str]:
     detail = error.detail
-    lines = [f"gpuherd: {about}{clean(detail.message, 500)}"]
+    lines = [f"gpuherd: {about}{detail.message}"]
     if error.status == 401:
         lines.append("  log in with: gpuherd login")
     for conflict in detail.conflicts:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from gpuherd.client.views import HubError
 from gpuherd.model.errors import Failed, GpuherdError
+from gpuherd.model.text import clean
 
-__all__ = ["HubOutdated", "HubRefused", "HubSilent"]
+__all__ = ["NOT_A_HUB", "HubOutdated", "HubRefused", "HubSilent"]
+
+NOT_A_HUB = "not_a_hub"
+"""The code of an answer that is no hub's, but of something on the way."""
+MESSAGE_LENGTH = 500
+_NOT_ALLOWED = frozenset({401, 403})
+_TOO_MANY = 429
 
 
 class HubSilent(Failed):
@@ -20,7 +29,20 @@ class HubRefused(GpuherdError):  # noqa: N818 - what the hub did
     """The hub answered with an error. ``retry_after_seconds``: when it is worth another try, if the hub says so."""
 
     def __init__(self, status: int, detail: HubError, *, retry_after_seconds: int | None = None) -> None:
-        super().__init__(detail.message)
+        message = clean(detail.message, MESSAGE_LENGTH)  # here, as it finds its way into many other sentences
+        super().__init__(message)
         self.status = status
-        self.detail = detail
+        self.detail = structs.replace(detail, message=message)
         self.retry_after_seconds = retry_after_seconds
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether it was turned away before anyone looked at it: nothing was done."""
+        return self.status == _TOO_MANY
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the same would be refused again. A proxy may say anything while the hub behind it is away."""
+        if self.status >= 500 or self.is_unheard:
+            return False
+        return self.status in _NOT_ALLOWED or self.detail.code != NOT_A_HUB

@@ -52,7 +52,7 @@ class Holding:
         try:
             made = self._hub.book({**wish, "devices": list(devices), "start": "now", "comment": mark})
         except HubRefused as error:
-            if error.status >= 500:  # it may have been done before it went wrong
+            if not (error.is_final or error.is_unheard):  # it may have been done before it went wrong
                 raise HubSilent(f"{self._hub.line.url} could not tell whether it booked: {error}") from error
             self._marks.discard(mark)
             self.is_unsure = False
@@ -109,7 +109,7 @@ class Holding:
                 if self.booking is not None:
                     _release(hub, self.booking)
             except (HubSilent, HubRefused) as error:
-                is_final = isinstance(error, HubRefused) and error.status < 500
+                is_final = isinstance(error, HubRefused) and error.is_final
                 if is_final or pause_seconds is None or is_hurried():
                     raise
                 if number == 0:
@@ -130,5 +130,5 @@ def _release(hub: HubClient, booking: Booking) -> None:
     try:
         hub.release(booking.id)
     except HubRefused as error:
-        if error.status not in (404, 409):  # it is over
+        if error.status not in (404, 409) or not error.is_final:  # else it is over
             raise

@@ -89,7 +89,7 @@ class BookingKeeper:
         try:
             self.booking = self._hub.extend(self.booking.id, by, self._zone)
         except (HubSilent, HubRefused) as error:
-            if isinstance(error, HubRefused) and error.status < 500:
+            if isinstance(error, HubRefused) and error.is_final:
                 self._extend, self._is_told = None, True
                 self._say(
                     f"cannot be extended: {clean(str(error), 300)}; it ends in {math.ceil(left / 60)} min"

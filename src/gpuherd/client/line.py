@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from gpuherd import __version__
-from gpuherd.client.errors import HubRefused, HubSilent
+from gpuherd.client.errors import NOT_A_HUB, HubRefused, HubSilent
 from gpuherd.client.http_exchange import Answer, NotHttp, exchange
 from gpuherd.client.views import ErrorBody, HubError
 from gpuherd.model.errors import Misconfigured
@@ -215,9 +215,7 @@ class HubLine:
             pass
         if status in (502, 503, 504):
             return HubSilent(f"{self.url} answers {status}: the hub behind it does not run, or is busy")
-        told = HubError(
-            code="not_a_hub", message=f"{self.url} answers {status}, but not as a gpuherd hub does"
-        )
+        told = HubError(code=NOT_A_HUB, message=f"{self.url} answers {status}, but not as a gpuherd hub does")
         return HubRefused(status, told, retry_after_seconds=_seconds(retry_after))
 
 

@@ -13,7 +13,6 @@ __all__ = ["MOST_WAITING_SECONDS", "patiently"]
 
 T = TypeVar("T")
 
-TOO_MANY = 429
 MOST_WAITING_SECONDS = 60.0
 USUAL_SECONDS = 5.0
 """Waited where the hub names no time."""
@@ -40,7 +39,7 @@ def patiently(
         except HubRefused as refused:
             wait = USUAL_SECONDS if refused.retry_after_seconds is None else refused.retry_after_seconds
             wait = max(1.0, wait)
-            if refused.status != TOO_MANY or waited + wait > MOST_WAITING_SECONDS:
+            if not refused.is_unheard or waited + wait > MOST_WAITING_SECONDS:
                 raise
             if not is_told:
                 tell(refused)

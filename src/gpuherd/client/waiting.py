@@ -140,9 +140,7 @@ def wait_for(
         try:
             found = attempt()
         except (Failed, HubRefused) as error:
-            if isinstance(error, HubOutdated) or (
-                isinstance(error, HubRefused) and error.status < 500 and error.status != 429
-            ):
+            if isinstance(error, HubOutdated) or (isinstance(error, HubRefused) and error.is_final):
                 raise
             on_trouble(error)
             pause = backoff.next_seconds()

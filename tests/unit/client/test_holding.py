@@ -8,12 +8,19 @@ from typing import Any
 import pytest
 
 from gpuherd.client import HubClient, HubRefused, HubSilent
+from gpuherd.client.errors import NOT_A_HUB
 from gpuherd.client.holding import Holding
 from gpuherd.client.keeping import BookingKeeper
 from gpuherd.client.views import Booking, HubError
 from gpuherd.model.errors import Refused
 
 DEVICES = [{"node_id": "n", "uuid": "GPU-0"}]
+
+
+NOT_DONE = {
+    "proxy": HubRefused(404, HubError(code=NOT_A_HUB, message="http://hub answers 404")),
+    "busy": HubRefused(429, HubError(code="too_many_requests", message="too many at a time")),
+}
 
 
 class Line:
@@ -35,6 +42,8 @@ class Line:
         fate = self.shared["lose"].pop(0) if self.shared["lose"] else None
         if fate == "before":
             raise HubSilent("lost")
+        if fate in NOT_DONE:
+            raise NOT_DONE[fate]
         if fate == "late":
             self.shared["late"].append(body)
             raise HubSilent("lost")
@@ -134,6 +143,31 @@ def test_giving_back_is_tried_again_unless_someone_is_in_a_hurry(line: Line, hol
     with pytest.raises(HubSilent):
         holding.give_back()
     assert holding.booking is not None
+
+
+@pytest.mark.parametrize("fate", NOT_DONE)
+def test_no_answer_of_the_hub_itself_is_no_proof_that_it_is_given_back(
+    line: Line, holding: Holding, fate: str
+) -> None:
+    holding.book(DEVICES, {"end": "2h"})
+    line.shared["lose"] = [fate, fate]
+    holding.give_back()
+    assert (line.shared["bookings"], holding.booking) == ({}, None)
+
+
+def test_whether_a_proxy_has_passed_on_a_booking_is_not_known(line: Line, holding: Holding) -> None:
+    line.shared["lose"] = ["proxy"]
+    with pytest.raises(HubSilent):
+        holding.book(DEVICES, {"end": "2h"})
+    assert holding.is_unsure
+
+
+def test_a_hub_that_is_too_busy_to_look_has_booked_nothing(line: Line, holding: Holding) -> None:
+    line.shared["lose"] = ["busy"]
+    with pytest.raises(HubRefused) as refused:
+        holding.book(DEVICES, {"end": "2h"})
+    assert not refused.value.is_final
+    assert not holding.is_unsure
 
 
 def test_someone_else_was_faster(line: Line, holding: Holding) -> None:

@@ -12,7 +12,7 @@ from gpuherd.cli.progress import Progress
 from gpuherd.client import HubRefused, HubSilent
 from gpuherd.client.booked_times import BookedTimes
 from gpuherd.client.choosing import Search
-from gpuherd.client.errors import HubOutdated
+from gpuherd.client.errors import NOT_A_HUB, HubOutdated
 from gpuherd.client.herd_views import Availability, Gpu, GpuFacts, Herd, Node, UsingProcess
 from gpuherd.client.look import Look, look_at, node_called, warnings_of
 from gpuherd.client.views import BookedTime, Device, HubError, Timeline
@@ -153,8 +153,8 @@ class Waiting:
         )
 
 
-def refusal(status: int) -> HubRefused:
-    return HubRefused(status, HubError(code="some", message="no"))
+def refusal(status: int, code: str = "some") -> HubRefused:
+    return HubRefused(status, HubError(code=code, message="no"))
 
 
 def test_it_is_asked_ever_more_seldom_but_never_seldom() -> None:
@@ -166,13 +166,21 @@ def test_it_is_asked_ever_more_seldom_but_never_seldom() -> None:
 
 
 def test_a_hub_that_is_away_is_waited_for() -> None:
-    waiting = Waiting(None, HubSilent("away"), refusal(503), Failed("old"), None, "found")
+    away = (HubSilent("away"), refusal(503), refusal(429), refusal(404, NOT_A_HUB), Failed("old"))
+    waiting = Waiting(None, *away, None, "found")
     assert waiting.wait() == "found"
-    assert waiting.troubles == ["away", "no", "old", None]
+    assert waiting.troubles == ["away", "no", "no", "no", "old", None]
 
 
 @pytest.mark.parametrize(
-    "error", [refusal(401), refusal(422), HubOutdated("old hub"), Refused("unknown_node", "no")]
+    "error",
+    [
+        refusal(401),
+        refusal(403, NOT_A_HUB),
+        refusal(422),
+        HubOutdated("old hub"),
+        Refused("unknown_node", "no"),
+    ],
 )
 def test_what_is_refused_for_good_is_not_tried_again(error: Exception) -> None:
     waiting = Waiting(None, error, "found")
