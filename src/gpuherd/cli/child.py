@@ -51,7 +51,11 @@ class NotStarted(Failed):
 
 
 class Child:
-    """From ``__init__`` on the command runs; signals to this process are kept for ``wait``."""
+    """From ``__init__`` on the command runs; signals to this process are kept for ``wait``.
+
+    No other thread may let them in: what came while ``wait`` does not look would go astray there. So threads are
+    started with signals blocked, or after this.
+    """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start it; ``NotStarted`` if it cannot be. What is ignored here, as under nohup, is ignored there."""

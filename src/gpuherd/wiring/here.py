@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -101,8 +104,9 @@ class Here:
 
     def _judge(self) -> Fleet:
         if self._fleet is None:
-            from gpuherd.fleet.fleet import Fleet  # noqa: PLC0415 - takes as long to load as the probe to start
-            from gpuherd.fleet.names import Names  # noqa: PLC0415
+            with _threads_without_signals():  # numpy starts some
+                from gpuherd.fleet.fleet import Fleet  # noqa: PLC0415 - takes as long to load as the probe to start
+                from gpuherd.fleet.names import Names  # noqa: PLC0415
 
             self._fleet = Fleet(clock=SystemClock(), settings=self._availability, names=Names(self._display))
             self._fleet.add_node(NODE_ID, self._name)
@@ -119,6 +123,20 @@ class Here:
             if not any(problem.code == "gpus_pending" for problem in report.sample.problems):
                 return report
             await asyncio.sleep(AGAIN_SECONDS)
+
+
+@contextmanager
+def _threads_without_signals() -> Iterator[None]:
+    """Keep signals from the threads that are started within, for as long as they live.
+
+    A signal comes to any thread that lets it in. There it is lost to a main thread that waits for it with the signal
+    blocked, as ``gpuherd run`` does for its command, or ends the process.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def look_here(*, looks: int = 1) -> Herd:

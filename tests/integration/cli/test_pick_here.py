@@ -57,6 +57,27 @@ def test_this_machine_without_a_hub(tmp_path: Path) -> None:
     assert "9 GPUs wanted on this machine, and 2 can be had; 6 busy" in none.stderr
 
 
+THREADS = """
+import os, signal
+from pathlib import Path
+parent = Path(f"/proc/{os.getppid()}")
+def lets_in(thread):
+    (mask,) = (line.split()[1] for line in (thread / "status").open() if line.startswith("SigBlk"))
+    return [n.name for n in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1) if not int(mask, 16) >> (n - 1) & 1]
+threads = [thread for thread in (parent / "task").iterdir() if thread.name != parent.name]
+print(len(threads), *(name for thread in threads for name in lets_in(thread)))
+"""
+
+
+def test_no_thread_of_run_takes_the_signals_of_its_command(tmp_path: Path) -> None:
+    # Between two looks of the main thread they would be lost there, or end gpuherd while its command goes on.
+    done = gpuherd(tmp_path, "healthy.json", "run", "--here", "--", sys.executable, "-c", THREADS)
+    assert done.returncode == 0, done.stderr
+    count, *let_in = done.stdout.split()
+    assert int(count) > 0 or os.cpu_count() == 1, "numpy starts a thread for each further core"
+    assert let_in == []
+
+
 def test_slices_of_this_machine(tmp_path: Path) -> None:
     picked = gpuherd(tmp_path, "mig.json", "pick", "--here", "--type", "mig")
     assert (picked.returncode, picked.stdout[:25]) == (0, "CUDA_VISIBLE_DEVICES=MIG-")
