@@ -22,7 +22,7 @@ class Herd:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.hub_options = ("--listen", f"{machine.address}:8470")
+        self.hub_options = ("--listen", "0.0.0.0:8470")
         self.agent_options = ("--hub", f"http://{machine.address}:8470", "--join-token-file", TOKEN)
 
     def install(self, *arguments: str) -> dict[str, list[str]]:
@@ -90,6 +90,16 @@ def test_the_agent_sees_other_users_processes(herd: Herd) -> None:
 def test_the_agent_sees_the_machine_around_its_gpus(herd: Herd) -> None:
     host = live_node(herd)["host"]
     assert herd.machine.address in json.dumps(host)
+
+
+def test_people_log_in_behind_the_walls(herd: Herd) -> None:
+    machine = herd.machine
+    machine.write("/root/ada", "correct horse battery staple", mode="0600")
+    machine.run(GPUHERD, "user", "create", "ada", "--role", "admin", "--password-file", "/root/ada")
+    machine.run(
+        GPUHERD, "login", "--hub", "http://127.0.0.1:8470", "--name", "ada", "--password-file", "/root/ada"
+    )
+    assert "gpu01" in machine.tell(GPUHERD, "status")
 
 
 def test_services_have_no_rights(herd: Herd) -> None:
@@ -208,7 +218,7 @@ def test_a_token_that_is_not_good_is_told_and_a_good_one_mends_it(herd: Herd) ->
     herd.machine.run("rm", "/var/lib/gpuherd-agent/credential")
     told = herd.machine.run(GPUHERD, "install", "agent", *herd.agent_options, check=False)
     assert told.returncode == 1
-    assert "gpuherd-agent.service did not start: gpuherd: " in told.stderr
+    assert f"{AGENT} did not start: http" in told.stderr
     assert "refused the join token" in told.stderr
     herd.machine.run(GPUHERD, "hub", "node", "remove", "gpu01")
     herd.machine.write(TOKEN, herd.machine.tell(GPUHERD, "token", "create"))

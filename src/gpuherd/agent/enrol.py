@@ -201,10 +201,10 @@ class Credentials:
                 f"agent.hub_url: there is no gpuherd hub at {self.address.url} (HTTP {status}); "
                 "check the address and its base path"
             )
-        return Misconfigured(
-            f"{self.address.url} refused the join token (HTTP {status}): {message or 'no reason given'}; "
-            f"{HOW_TO_ENROL}"
-        )
+        what = "does not take this name" if status == 409 else "refused the join token"
+        # A hub names the remedy with the reason.
+        told = message if "gpuherd" in message else f"{message or 'no reason given'}; {HOW_TO_ENROL}"
+        return Misconfigured(f"{self.address.url} {what} (HTTP {status}): {told}")
 
     def _own_credential(self) -> str:
         """Give the credential to enrol with: that of an enrolment which was not finished, else a new one.

@@ -68,7 +68,10 @@ def hub(listen: str | None, base_path: str | None, config_file: Path | None, **o
     _tell(outcome, **options)
     if not options["as_json"] and installation.is_here and not options["is_only_check"]:
         settings = load(installation.config_file).hub
-        click.echo(f"The page: {settings.url_at(settings.address)}")
+        # Who has named the proxy already needs no hint.
+        is_alone = settings.address.is_loopback and not settings.trusted_proxies
+        others = "; others reach it through a proxy, see docs/deploy/proxies.md" if is_alone else ""
+        click.echo(f"The page: {settings.url_at(settings.address)}{others}")
 
 
 @command.command()

@@ -14,6 +14,8 @@ from gpuherd.model.text import clean
 
 __all__ = ["Services", "systemd_version"]
 
+_COMPLAINT = re.compile(r"(?:gpuherd: |\d{4}-\S+ \S+ (?:WARNING|ERROR|CRITICAL) )(.*)")
+"""A line in the log that says what is wrong: the last words of a program that gives up, or of one that goes on."""
 START_SECONDS = 180.0
 """Longer than the units' own limit, unless a start asks systemd for more time."""
 
@@ -79,6 +81,27 @@ class Services:
         with contextlib.suppress(Unavailable, Failed):
             _ask("systemd-tmpfiles", "--create", tmpfiles_file)
 
+    def is_known(self, unit: str) -> bool:
+        """Tell whether there is such a service."""
+        return self._property(unit, "LoadState") == "loaded"
+
+    def is_failing(self, unit: str) -> bool:
+        """Tell whether a service was started and did not stay: it failed, or is about to be tried again."""
+        return (
+            self._property(unit, "ActiveState") == "failed"
+            or self._property(unit, "SubState") == "auto-restart"
+        )
+
+    def status(self, unit: str) -> str:
+        """Give the line with which a service says how it fares; blank if it says nothing."""
+        return clean(self._property(unit, "StatusText"), 200)
+
+    def last_words(self, unit: str) -> str:
+        """Give the last complaint in a service's log, blank if there is none or this user may not read it."""
+        log = _ask("journalctl", "-q", "--no-pager", "-o", "cat", "-n", "50", "-u", unit).stdout.splitlines()
+        found = next((match for line in reversed(log) if (match := _COMPLAINT.match(line))), None)
+        return clean(found[1], 400) if found else ""
+
     def is_active(self, unit: str) -> bool:
         """Tell whether a service runs."""
         return _ask("systemctl", "is-active", "--quiet", unit).returncode == 0
@@ -111,11 +134,7 @@ class Services:
         _ask("systemctl", "reset-failed", unit)
         done = _ask("systemctl", "restart", unit)
         if done.returncode != 0:
-            lines = _ask(
-                "journalctl", "-q", "--no-pager", "-o", "cat", "-n", "50", "-u", unit
-            ).stdout.splitlines()
-            own = [line for line in lines if line.startswith("gpuherd:")] or lines[-1:]
-            said = clean(own[-1], 400) if own else "no word in its log"
+            said = self.last_words(unit) or "no complaint in its log"
             raise Failed(f"{unit} did not start: {said} (more: journalctl -u {unit})")
 
     def stop(self, unit: str) -> None:

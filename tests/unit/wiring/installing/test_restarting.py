@@ -26,6 +26,7 @@ class FakeServices(Services):
         self.started: dict[str, float] = {}
         self.is_reload_due = False
         self.is_cut_off = False
+        self.said = "reporting to http://127.0.0.1:8470"
 
     def check(self) -> None: ...
 
@@ -49,6 +50,12 @@ class FakeServices(Services):
     def needs_reload(self, unit: str) -> bool:
         return self.is_reload_due
 
+    def status(self, unit: str) -> str:
+        return self.said
+
+    def last_words(self, unit: str) -> str:
+        return "the hub at http://127.0.0.1:8470 cannot be reached: no route"
+
     def restart(self, unit: str) -> None:
         if self.is_cut_off:
             raise KeyboardInterrupt
@@ -66,6 +73,7 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.services = FakeServices()
+        self.is_forgotten = False
 
     def install(self, *, is_only_check: bool = False, may_start: bool = True) -> Installation:
         return Installation(
@@ -75,6 +83,7 @@ class Machine:
             executable="/opt/gpuherd/bin/gpuherd",
             services=self.services,
             is_here=True,
+            is_refused=lambda settings, file: self.is_forgotten,
         )
 
     def checked(self) -> list[str]:
@@ -164,6 +173,57 @@ def test_an_agent_that_waits_for_its_hub_is_given_a_new_token(machine: Machine) 
     machine.deeds()
     assert f"{AGENT}: started" in machine.install().agent(TO_HUB, "ghj_other").changed
     assert machine.deeds() == [f"restart {AGENT}"]
+
+
+def test_a_node_that_the_hub_has_forgotten_is_enrolled_by_a_new_token_and_no_other(machine: Machine) -> None:
+    machine.install().agent(TO_HUB, "ghj_token")
+    credential = machine.root / "var/lib/gpuherd-agent/credential"
+    credential.parent.mkdir(parents=True)
+    credential.write_text("ghn_old")
+    assert machine.install().agent(TO_HUB, "ghj_other").changed == []
+    machine.is_forgotten = True
+    assert machine.install().agent(TO_HUB).changed == []
+    assert (
+        "/var/lib/gpuherd-agent/credential"
+        in machine.install(is_only_check=True).agent(TO_HUB, "ghj_other").changed
+    )
+    assert credential.exists()
+    machine.deeds()
+    machine.install().agent(TO_HUB, "ghj_other")
+    assert not credential.exists()
+    assert (machine.root / "etc/gpuherd/join-token").read_text() == "ghj_other\n"
+    assert machine.deeds() == [f"stop {AGENT}", f"restart {AGENT}"]
+
+
+def test_an_agent_that_does_not_reach_its_hub_says_why(machine: Machine) -> None:
+    machine.services.said = (
+        "http://127.0.0.1:8470 is not reached, the log says why; readings are kept on disk"
+    )
+    (told,) = machine.install().agent(TO_HUB, "ghj_token").next
+    assert told.endswith(machine.services.last_words(AGENT))
+
+
+def test_a_hub_that_has_run_before_needs_no_first_steps(machine: Machine) -> None:
+    assert any("setup-link" in told for told in machine.install().hub({}).next)
+    key = machine.root / "var/lib/gpuherd/local.key"
+    key.parent.mkdir(parents=True)
+    key.touch()
+    assert machine.install().hub({}).next == []
+
+
+def test_what_to_delete_after_removing_is_not_what_the_other_service_needs(machine: Machine) -> None:
+    kept = machine.root / "var/lib/private/gpuherd-agent"
+    kept.mkdir(parents=True)
+    (machine.root / "var/lib/gpuherd-agent").symlink_to("private/gpuherd-agent")
+    (machine.root / "var/lib/gpuherd").mkdir()
+    told = machine.install().remove("agent").next
+    assert told == [
+        "configuration and data are kept; to lose them too: rm -r /var/lib/gpuherd-agent /var/lib/private/gpuherd-agent"
+    ]
+    kept.rmdir()
+    (machine.root / "var/lib/gpuherd-agent").unlink()
+    told = machine.install().remove("hub").next
+    assert told == ["configuration and data are kept; to lose them too: rm -r /etc/gpuherd /var/lib/gpuherd"]
 
 
 def test_a_check_tells_that_removing_stops_the_service(machine: Machine) -> None:
