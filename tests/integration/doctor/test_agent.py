@@ -15,7 +15,7 @@ from gpuherd.wiring.outfit import configured_hub
 from integration.doctor.conftest import Doctor, Findings
 from support.authority import Authority, Certificate
 
-HUB_STEPS = ["resolve", "connect", "hub there", "credential", "clock"]
+HUB_STEPS = ["resolve", "connect", "hub there", "link", "credential", "clock"]
 
 
 def as_node(doctor: Doctor, url: str, tmp_path: Path, more: str = "") -> None:
@@ -48,8 +48,9 @@ def test_a_node_that_its_hub_knows(doctor: Doctor, tmp_path: Path) -> None:
             assert view is not None
             assert view.received_at is None, "the question leaves no report behind"
         assert set(hub_steps(found).values()) == {"ok"}, found.steps
-        assert found.broken == ["agent"], "nobody has started it"
-        assert "start it with `gpuherd agent`" in found.sentences[0]
+        assert found.broken == ["node", "agent"], "nobody has started it"
+        assert "gpu05 is known to the hub but has never reported" in found.sentences[1]
+        assert "start it with `gpuherd agent`" in found.sentences[2]
         assert credential not in str(found.steps)
 
     asyncio.run(story())
@@ -132,6 +133,35 @@ def test_a_wrong_base_path(doctor: Doctor, tmp_path: Path) -> None:
             f"there is no gpuherd hub at http://127.0.0.1:{doctor.port}/elsewhere" in s
             for s in found.sentences
         )
+
+    asyncio.run(story())
+
+
+def test_a_proxy_that_does_not_pass_websockets_on(doctor: Doctor, tmp_path: Path) -> None:
+    """As nginx does unless it is told otherwise: everything is well but what the agent needs."""
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            head = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+            kept = [line for line in head if not line.lower().startswith((b"upgrade:", b"connection:"))]
+            kept.insert(1, b"Connection: close")
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", doctor.port)
+            with contextlib.closing(up_writer):
+                up_writer.write(b"\r\n".join(kept))
+                writer.write(await up_reader.read())
+                await writer.drain()
+
+    async def story() -> None:
+        async with await asyncio.start_server(pass_on, "127.0.0.1", 0) as proxy:
+            port = proxy.sockets[0].getsockname()[1]
+            as_node(doctor, f"http://127.0.0.1:{port}", tmp_path)
+            enrol(doctor, tmp_path)
+            async with configured_hub(load(doctor.config_file)):
+                found = await doctor.look()
+        assert hub_steps(found)["hub there"] == "ok"
+        assert hub_steps(found)["link"] == "failed"
+        assert found.fact("link") == "no WebSocket (HTTP 426)"
+        assert any("proxy_set_header Upgrade $http_upgrade" in sentence for sentence in found.sentences)
 
     asyncio.run(story())
 

@@ -68,7 +68,7 @@ def test_an_enrolled_node_that_reports(doctor: Doctor, has_accounts: bool) -> No
         assert found.broken == ["clock"], "this node's frames are dated long ago"
         assert found.sentences[0].startswith("gpu05: the clock of gpu05 is ")
         assert found.states["freshness"] == found.states["parse"] == "ok"
-        assert found.fact("listed") == "in no list: it is enrolled and known to the hub as gpu05"
+        assert found.fact("listed") == "in no list: it has enrolled and is known to the hub as gpu05"
         assert found.fact("contact").startswith("live: its agent dials this hub; last report ")
         assert found.fact("frames").endswith("none refused")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import os
 import ssl
@@ -14,10 +15,12 @@ from gpuherd.agent.address import HubAddress
 from gpuherd.agent.enrol import HOW_TO_ENROL, check_shown_to, read_secret
 from gpuherd.agent.listen import DEFAULT_PORT
 from gpuherd.agent.listen_address import ListenAddress
+from gpuherd.agent.refusals import HandshakeRefused, hub_code, refusal
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.tls import tls_context
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.text import clean
+from gpuherd.wire.frames import SUBPROTOCOL
 from gpuherd.wiring.config import default_state_dir
 from gpuherd.wiring.doctor.asking import Answer, HttpPlace, ask
 from gpuherd.wiring.doctor.certificates import certificate_failure
@@ -25,6 +28,7 @@ from gpuherd.wiring.doctor.files import is_there, may_be_looked_into
 from gpuherd.wiring.doctor.hub_api import ANYWHERE, HubHealth, is_locked
 from gpuherd.wiring.doctor.judging import judge_clock
 from gpuherd.wiring.doctor.network import address_fact, connect, resolve
+from gpuherd.wiring.doctor.starting import how_to_start
 from gpuherd.wiring.doctor.steps import Journal, StepFailed
 
 __all__ = ["AgentExamination", "agent_state_dir"]
@@ -43,7 +47,21 @@ def agent_state_dir(settings: AgentSettings, given: Path | None) -> Path:
     systemd = os.environ.get("STATE_DIRECTORY")
     if systemd:
         return Path(systemd.partition(":")[0])
-    return INSTALLED if is_there(INSTALLED / "credential") else default_state_dir() / "agent"
+    # To anyone but root it is a link to where they may not look.
+    return INSTALLED if os.path.lexists(INSTALLED) else default_state_dir() / "agent"
+
+
+def _is_installed(credential_file: Path) -> bool:
+    return credential_file.parent == INSTALLED
+
+
+def _how_to_enrol(credential_file: Path) -> str:
+    if not _is_installed(credential_file):
+        return HOW_TO_ENROL
+    return (
+        "make a join token on the hub with `gpuherd token create`, put it in a file on this node and run `gpuherd "
+        "install agent --join-token-file FILE`"
+    )
 
 
 class AgentExamination:
@@ -69,30 +87,35 @@ class AgentExamination:
         elif held is None:
             self._journal.skipped("agent", f"{self._state_dir} may not be looked into by this user")
         else:
+            reason = f"no agent runs with the folder {self._state_dir}"
             self._journal.failed(
-                "agent",
-                "not running",
-                f"no agent runs with the folder {self._state_dir}: start it with `gpuherd agent`, or its service with "
-                "`systemctl start gpuherd-agent`",
+                "agent", "not running", how_to_start("the agent", reason, "gpuherd-agent", "gpuherd agent")
             )
 
     # -- a hub that is dialled -------------------------------------------------------------------------------------
 
     async def _hub(self, url: str) -> None:
         journal, step = self._journal, "hub address"
-        names = ("resolve", "connect", "hub there", "credential", "clock")
+        names = ("resolve", "connect", "hub there", "link", "credential", "clock")
         try:
             address = HubAddress.parse(url)
             step = "resolve"
             addresses = await resolve(address.host, "agent.hub_url")
             journal.ok(step, address_fact(address.host, addresses))
             step = "connect"
-            taken = await connect(addresses, address.port, "start the hub, or correct agent.hub_url")
+            taken = await connect(
+                addresses,
+                address.port,
+                "start the hub, or correct agent.hub_url; a hub on 127.0.0.1 is reached by others through its proxy",
+            )
             journal.ok(step, f"{taken} port {address.port} takes connections")
             step = "hub there"
             health, asked_at = await self._health(address)
             secure = "TLS is good; " if address.is_secure else ""
             journal.ok(step, f"{secure}gpuherd {clean(health.version, 40)} at {address.url}")
+            step = "link"
+            await self._link(address)
+            journal.ok(step, "WebSockets reach the hub")
             step = "credential"
             await self._credential(address)
             judge_clock(journal, asked_at - health.time, "this machine", "the hub's")
@@ -110,8 +133,9 @@ class AgentExamination:
         halfway = (before + time.time()) / 2
         nobody = StepFailed(
             f"no hub there (HTTP {answer.status})",
-            f"agent.hub_url: there is no gpuherd hub at {address.url} (HTTP {answer.status}); check the address and "
-            "its base path",
+            f"agent.hub_url: there is no gpuherd hub at {address.url} (HTTP {answer.status}); check "
+            + ("" if address.is_secure else "whether it is an https address, ")
+            + "the address and its base path",
         )
         if answer.status == 421:
             raise StepFailed(
@@ -125,6 +149,25 @@ class AgentExamination:
         except msgspec.DecodeError as error:
             raise nobody from error
 
+    async def _link(self, address: HubAddress) -> None:
+        """See whether a WebSocket gets through, by asking for one without a credential, which the hub refuses."""
+        key = base64.b64encode(os.urandom(16)).decode()
+        headers = {
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": key,
+            "Sec-WebSocket-Protocol": SUBPROTOCOL,
+        }
+        answer = await self._ask(address, "/api/v1/agent", headers=headers)
+        code = hub_code(answer.body)
+        if answer.status in (401, 403, 429) and code is not None:
+            return
+        raise StepFailed(
+            f"no WebSocket (HTTP {answer.status})",
+            str(refusal(HandshakeRefused(answer.status, code), address.url)),
+        )
+
     async def _credential(self, address: HubAddress) -> None:
         """See whether the hub knows this node, by a report without content: a link would replace the agent's own."""
         file = self._credential_file()
@@ -136,10 +179,11 @@ class AgentExamination:
         headers = {"Authorization": f"Bearer {credential}", "Content-Type": "application/json"}
         answer = await self._ask(address, "/api/v1/reports", method="POST", headers=headers, body=b"")
         if answer.status in (401, 403):
+            # A service is enrolled anew by a new token; what runs by hand keeps to its credential.
+            how = _how_to_enrol(file) if _is_installed(file) else f"delete {file}, then {_how_to_enrol(file)}"
             raise StepFailed(
                 "not known to the hub",
-                f"the hub does not know this node's credential (HTTP {answer.status}): delete {file}, then "
-                f"{HOW_TO_ENROL}",
+                f"the hub does not know this node's credential (HTTP {answer.status}): {how}",
             )
         if answer.status != 400:
             raise StepFailed(
@@ -156,7 +200,7 @@ class AgentExamination:
         if is_there(file):
             return file
         if may_be_looked_into(file.parent):
-            raise StepFailed("none", f"this node is not enrolled ({file} is missing): {HOW_TO_ENROL}")
+            raise StepFailed("none", f"this node is not enrolled ({file} is missing): {_how_to_enrol(file)}")
         return None
 
     async def _ask(

@@ -11,11 +11,12 @@ from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode
 from gpuherd.wiring.doctor.hub_word import HubWord
 from gpuherd.wiring.doctor.linked import PullLink
-from gpuherd.wiring.doctor.steps import Journal, Step, broken
+from gpuherd.wiring.doctor.steps import Journal, Step
+from gpuherd.wiring.doctor.summary import summed_up
 from gpuherd.wiring.doctor.walk import Walk, way_of
 from gpuherd.wiring.lookup import ListedNode
 
-__all__ = ["summed_up", "try_all"]
+__all__ = ["try_all"]
 
 AT_ONCE = 16
 DEADLINE_SECONDS = 15.0
@@ -67,25 +68,3 @@ async def _try(config: Config, node: ListedNode, api: HubApi, health: HubHealth 
     except Refused as refusal:
         journal.failed("listed", "no name for a node", f"{name}: {refusal}")
     return summed_up(name, journal.steps)
-
-
-def summed_up(name: str, steps: Sequence[Step]) -> Step:
-    """Make one line of a node's steps: the first broken one, else what was read at last."""
-    seconds = round(sum(step.seconds or 0.0 for step in steps), 3)
-    failed = broken(steps)
-    if failed:
-        first = failed[0]
-        return Step(
-            name="node",
-            state="failed",
-            seconds=seconds,
-            fact=f"{name}: {first.name}: {first.fact}",
-            remedy=_named(name, first.remedy or first.fact),
-        )
-    told = [step.fact for step in steps if step.state == "ok" and step.fact]
-    return Step(name="node", state="ok", seconds=seconds, fact=f"{name}: {told[-1] if told else 'good'}")
-
-
-def _named(name: str, sentence: str) -> str:
-    """Put the node's name before a sentence that does not begin with it."""
-    return sentence if sentence.startswith(name) else f"{name}: {sentence}"

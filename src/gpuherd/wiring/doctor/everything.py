@@ -12,10 +12,12 @@ from gpuherd.api.settings import listen_address
 from gpuherd.model.errors import Failed
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.agent_hub import AgentExamination, agent_state_dir
+from gpuherd.wiring.doctor.arrivals import tell_arrivals
 from gpuherd.wiring.doctor.files import is_there, may_be_looked_into, owner_of
 from gpuherd.wiring.doctor.hub_api import ANYWHERE, HubApi, HubHealth, NoHub, is_locked
 from gpuherd.wiring.doctor.network import connect
 from gpuherd.wiring.doctor.own_gpus import examine_own_gpus
+from gpuherd.wiring.doctor.starting import how_to_start
 from gpuherd.wiring.doctor.steps import Journal, StepFailed, plural
 from gpuherd.wiring.doctor.wording import age, size
 from gpuherd.wiring.settings import LegacySettings
@@ -55,8 +57,11 @@ class Examination:
         if self._is_hub:
             self._state_folder()
         await self._hub()
+        listed: frozenset[str] = frozenset()
         if self._config.nodes:
-            await self._lists()
+            listed = await self._lists()
+        if self._health is not None:
+            await tell_arrivals(HubApi(self._config.hub), self._health, self._journal, listed)
         if self._config.folders:
             await self._folders()
         await examine_own_gpus(self._config.agent, self._journal, is_node=self._is_node)
@@ -107,8 +112,7 @@ class Examination:
             for found in health.lists
             for name, why in found.refused.items()
         ]
-        nodes = plural(len(health.nodes), "node")
-        fact = f"gpuherd {health.version} at {api.url}, up {age(health.uptime_seconds)}, {nodes}"
+        fact = f"gpuherd {health.version} at {api.url}, up {age(health.uptime_seconds)}"
         if not reasons:
             self._journal.ok("hub", fact)
             await self._doors()
@@ -149,22 +153,24 @@ class Examination:
                 "was started with another --listen than hub.listen says",
             )
         elif self._is_hub:
+            reason = f"no hub answers at {api.url} ({why})"
             self._journal.failed(
-                "hub", "not running", f"no hub answers at {api.url} ({why}): start it with `gpuherd hub run`"
+                "hub", "not running", how_to_start("the hub", reason, "gpuherd-hub", "gpuherd hub run")
             )
         else:
             self._journal.skipped("hub", "none on this machine")
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
-    async def _lists(self) -> None:
+    async def _lists(self) -> frozenset[str]:
+        """Look at every list and try every node; gives the names of the nodes."""
         # Imported here: a node has neither lists nor the packages that it takes to reach others.
         ask_lists = resolve("gpuherd.wiring.doctor.lists:ask_lists")
         try:
             lists: list[FoundList] = await ask_lists(self._config)
         except Failed as error:
             self._journal.failed("list", "no answer", str(error))
-            return
+            return frozenset()
         for found in lists:
             if found.trouble is not None:
                 self._journal.failed(
@@ -176,6 +182,7 @@ class Examination:
         await resolve("gpuherd.wiring.doctor.all_nodes:try_all")(
             self._config, nodes, self._journal, self._health
         )
+        return frozenset(node.target.name for node in nodes)
 
     async def _folders(self) -> None:
         look_into = resolve("gpuherd.wiring.doctor.folders:look_into")

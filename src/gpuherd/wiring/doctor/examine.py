@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gpuherd.agent.spec import resolve
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.wiring.checking import check_config
-from gpuherd.wiring.config import default_config_files, load
+from gpuherd.wiring.config import Config, default_config_files, load
 from gpuherd.wiring.doctor.everything import Examination
 from gpuherd.wiring.doctor.steps import Journal
 
@@ -35,12 +35,26 @@ async def examine(
         journal.failed("configuration", "cannot be used", str(error))
         return
     if host is not None:
-        # Imported here: on a node there is no need, and no package, to reach others.
-        try:
-            await resolve("gpuherd.wiring.doctor.one_host:HostExamination")(config, host, journal).run()
-        except Refused as refusal:
-            journal.failed("listed", "no name for a node", str(refusal))
+        await _examine_host(config, host, journal)
         return
     file = config_file or next((place for place in default_config_files() if place.is_file()), None)
     journal.ok("configuration", str(file) if file is not None else "no file; the defaults are good")
     await Examination(config, journal, given_state_dir=state_dir).run()
+
+
+async def _examine_host(config: Config, host: str, journal: Journal) -> None:
+    # Imported here: on a node there is no need, and no package, to reach others.
+    try:
+        examination = import_module("gpuherd.wiring.doctor.one_host").HostExamination
+    except ModuleNotFoundError as missing:
+        journal.failed(
+            "listed",
+            "no hub here",
+            f"the way to {host} is walked from the hub, and this machine has not the hub's packages ({missing.name}): "
+            "run this on the hub; about this machine itself `gpuherd doctor` without a name tells more",
+        )
+        return
+    try:
+        await examination(config, host, journal).run()
+    except Refused as refusal:
+        journal.failed("listed", "no name for a node", str(refusal))

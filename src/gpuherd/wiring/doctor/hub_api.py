@@ -154,7 +154,7 @@ class HubApi:
 
 def _decoded(answer: Answer, kind: type[T]) -> T:
     if answer.status == 401:
-        raise NoHub("it tells nothing to this user; run this as the user that the hub runs as, or as root")
+        raise NoHub("it tells nothing to this user; run this with sudo, or as the user that the hub runs as")
     if answer.status != 200:
         raise NoHub(f"what listens there is no gpuherd hub (HTTP {answer.status})")
     try:

@@ -79,9 +79,11 @@ class HubWord:
                 f"nothing has come from {node.name} for {silence}",
             )
         if trouble is not None:
-            self._journal.failed("contact", fact, f"{node.name}: {trouble.message}")
+            self._journal.failed("contact", f"{fact}; the hub complains", f"{node.name}: {trouble.message}")
         else:
             remedy = _REMEDIES.get(node.way, "the hub's log says more")
+            if node.way == "push":
+                remedy += f", or if it is gone for good, forget it with `gpuherd node remove {node.id}`"
             self._journal.failed("contact", fact, f"{reason}: {remedy}")
 
     def reading(self) -> None:

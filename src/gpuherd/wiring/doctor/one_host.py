@@ -18,6 +18,7 @@ from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode, NoHub
 from gpuherd.wiring.doctor.hub_word import HubWord, trouble_of
 from gpuherd.wiring.doctor.linked import PullLink
 from gpuherd.wiring.doctor.lists import ask_lists, looked_in, resembling
+from gpuherd.wiring.doctor.starting import how_to_start
 from gpuherd.wiring.doctor.steps import Journal, is_well, plural
 from gpuherd.wiring.doctor.walk import Walk, way_of
 from gpuherd.wiring.doctor.wording import age
@@ -36,6 +37,8 @@ class HostExamination:
         self._api = HubApi(config.hub)
         self._health: HubHealth | None = None
         self._no_hub = ""
+        self._no_word = ""
+        """Why the hub that runs does not tell its nodes."""
         self._folders: list[SeenFolder] = []
 
     async def run(self) -> None:
@@ -152,7 +155,8 @@ class HostExamination:
             return None
         try:
             nodes = await self._api.nodes()
-        except NoHub:
+        except NoHub as error:
+            self._no_word = str(error)
             return None
         wanted = {self._host, _id_of(self._host)}
         return next((node for node in nodes if node.id in wanted or node.name == self._host), None)
@@ -168,8 +172,8 @@ class HostExamination:
         )
 
     async def _arrived(self, node: HubNode, drop: FoundDrop | None) -> None:
-        kind = "enrolled" if node.way == "push" else f"comes by itself ({node.way})"
-        self._journal.ok("listed", f"in no list: it is {kind} and known to the hub as {node.id}")
+        kind = "has enrolled" if node.way == "push" else f"comes by itself ({node.way})"
+        self._journal.ok("listed", f"in no list: it {kind} and is known to the hub as {node.id}")
         if node.way == "file" and drop is None and self._config.folders:
             paths = ", ".join(str(folder.path) for folder in self._folders)
             self._journal.failed(
@@ -187,7 +191,12 @@ class HostExamination:
             self._journal.failed(
                 "hub",
                 "not running",
-                f"no hub answers at {self._api.url} ({self._no_hub}): start it with `gpuherd hub run`",
+                how_to_start(
+                    "the hub",
+                    f"no hub answers at {self._api.url} ({self._no_hub})",
+                    "gpuherd-hub",
+                    "gpuherd hub run",
+                ),
             )
 
     def _other_places(self) -> list[str]:
@@ -202,6 +211,11 @@ class HostExamination:
     # -- unknown ones ----------------------------------------------------------------------------------------------
 
     async def _unlisted(self, lists: Sequence[FoundList]) -> None:
+        if self._no_word and not any(found.nodes for found in lists):
+            self._journal.failed(
+                "listed", "not told", f"whether {self._host} is enrolled only the hub knows: {self._no_word}"
+            )
+            return
         names = [node.target.name for found in lists for node in found.nodes]
         names += [name for folder in self._folders for name in folder.drops]
         if self._health is not None:

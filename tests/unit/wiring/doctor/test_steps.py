@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gpuherd.model.reports import Problem
-from gpuherd.wiring.doctor.all_nodes import summed_up
 from gpuherd.wiring.doctor.judging import judge_clock, judge_reading
 from gpuherd.wiring.doctor.lists import looked_in, resembling
 from gpuherd.wiring.doctor.steps import Journal, Step, broken, is_well, plural
+from gpuherd.wiring.doctor.summary import summed_up
 from gpuherd.wiring.doctor.wording import age, closing, line, size
 from gpuherd.wiring.lookup import FoundList
 
