@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from click.testing import CliRunner
 
 from gpuherd.cli.hub import command
 from gpuherd.model.reports import Report
+from support.ready import ReadyProcess
 from support.running import free_port
 
 START_SECONDS = 120.0
@@ -39,7 +39,7 @@ class _Process:
         self.url = url
         self._arguments = arguments
         self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ReadyProcess | None = None
 
     def start(self) -> None:
         """Start and wait until it answers."""
@@ -48,10 +48,7 @@ class _Process:
 
     def launch(self) -> None:
         """Start without waiting."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*_GPUHERD, *self._arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL
-            )
+        self._process = ReadyProcess(self._arguments, self._log)
 
     def wait_until_it_answers(self) -> None:
         """Wait for a process that was launched."""
@@ -71,14 +68,14 @@ class _Process:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal: freeze it, let it go on, kill it."""
         assert self._process is not None
-        os.kill(self._process.pid, number)
+        self._process.send_signal(number)
         if number is signal.SIGKILL:
             self._process.wait(timeout=10)
 
     def kill(self) -> None:
         """End it at once: what it leaves behind is nobody's."""
         if self._process is not None and self._process.poll() is None:
-            self._process.kill()
+            self._process.send_signal(signal.SIGKILL)
             self._process.wait(timeout=10)
 
     def stop(self) -> None:
@@ -86,11 +83,11 @@ class _Process:
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGCONT)
-        self._process.terminate()
+        self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(timeout=15)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._process.send_signal(signal.SIGKILL)
             self._process.wait(timeout=10)
 
 

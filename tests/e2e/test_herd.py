@@ -27,35 +27,51 @@ def small(index: int, uuid: str) -> DeviceFacts:
     return DeviceFacts(uuid=uuid, index=index, name="NVIDIA GeForce RTX 4090", memory_total_bytes=24 * GIB)
 
 
-def _report_some(hub: HubProcess) -> None:
-    """Two nodes: one with five free 80 GB GPUs and one at work, one with small GPUs and trouble."""
-    hub.join("alpha").report(
-        report(
-            [(gpu(0), working(0.83, memory_gib=70)), *((gpu(i), IDLE) for i in range(1, 6))],
-            processes=[
-                (0, Process(pid=4242, user="anna", command="python train.py", started_at=time.time() - 7265)),
-                (0, Process(pid=4243, user="ben", is_gone=True)),
-                (0, Process(pid=4244)),
-            ],
+class TwoNodes:
+    """A hub with two nodes: one with five free 80 GB GPUs and one at work, one with small GPUs and trouble."""
+
+    def __init__(self, hub: HubProcess) -> None:
+        self.hub = hub
+        self._alpha, self._beta = hub.join("alpha"), hub.join("beta")
+
+    def open(self, page: Page) -> None:
+        """Let both report, and show them."""
+        self._alpha.report(
+            report(
+                [(gpu(0), working(0.83, memory_gib=70)), *((gpu(i), IDLE) for i in range(1, 6))],
+                processes=[
+                    (0, Process(pid=4242, user="anna", command="python train.py", started_at=_long_ago())),
+                    (0, Process(pid=4243, user="ben", is_gone=True)),
+                    (0, Process(pid=4244)),
+                ],
+            )
         )
-    )
-    hub.join("beta").report(
-        report(
-            [(small(0, "RTX-0"), IDLE), (small(1, "RTX-1"), UNKNOWN)],
-            problems=[Problem(code="gpu_lost", message="GPU 1 is lost", device_uuid="RTX-1", is_fault=True)],
-        )
-    )
+        lost = Problem(code="gpu_lost", message="GPU 1 is lost", device_uuid="RTX-1", is_fault=True)
+        self._beta.report(report([(small(0, "RTX-0"), IDLE), (small(1, "RTX-1"), UNKNOWN)], problems=[lost]))
+        page.goto(self.hub.url)
+        expect(page.locator("[data-device]")).to_have_count(8, timeout=SOON)
+        # The hub works states out once a second; until then a node is pale, as one that has not reported.
+        expect(page.locator('section[data-node][data-state="live"]')).to_have_count(2, timeout=SOON)
+
+
+def _long_ago() -> float:
+    return time.time() - 7265
+
+
+@pytest.fixture(scope="module")
+def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
+    """Run one hub for all tests that only look: what its nodes report is the same for each of them."""
+    hub = HubProcess(tmp_path_factory.mktemp("two"))
+    hub.start()
+    yield TwoNodes(hub)
+    hub.kill()
 
 
 @pytest.fixture
-def some(page: Page, hub: HubProcess) -> HubProcess:
+def some(page: Page, two_nodes: TwoNodes) -> HubProcess:
     """Open the page of a hub with two nodes."""
-    _report_some(hub)
-    page.goto(hub.url)
-    expect(page.locator("[data-device]")).to_have_count(8, timeout=SOON)
-    # The hub works states out once a second; until then a node is pale, as one that has not reported.
-    expect(page.locator('section[data-node][data-state="live"]')).to_have_count(2, timeout=SOON)
-    return hub
+    two_nodes.open(page)
+    return two_nodes.hub
 
 
 def _devices(page: Page) -> Locator:
@@ -103,10 +119,11 @@ def test_next_free_is_not_guessed(page: Page, some: HubProcess) -> None:
 
 
 def test_what_was_free_is_not_called_free_now_when_the_hub_is_gone(
-    page: Page, some: HubProcess, complaints: Complaints
+    page: Page, hub: HubProcess, complaints: Complaints
 ) -> None:
+    TwoNodes(hub).open(page)
     complaints.may_lose_connection = True
-    some.stop()
+    hub.stop()
     expect(page.locator('[data-answer="free"]')).to_contain_text(re.compile(r"Free \d+ s ago"), timeout=SOON)
 
 

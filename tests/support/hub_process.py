@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
 import os
 import signal
 import time
@@ -20,6 +19,7 @@ from gpuherd.history.settings import HistorySettings, UsageSettings
 from gpuherd.wire.frames import Welcome
 from gpuherd.wiring.past import past_outfit
 from support.hub import NodeClient
+from support.ready import forking_context
 from support.running import free_port
 
 
@@ -58,8 +58,7 @@ class HubProcess:
         self._shift_seconds = shift_seconds
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["gpuherd.api.hub", "support.hub_process"])
+        self._context = forking_context()
         self._process: BaseProcess | None = None
 
     async def start(self) -> None:

@@ -52,7 +52,6 @@ def _type(machine: Machine, step: Step) -> None:
 
 def test_from_nothing_to_a_herd_of_two_behind_nginx(machines: dict[str, Machine]) -> None:
     hub, node = machines["hub"], machines["gpu02"]
-    # Logging in, at a console, is walked with the README: a password is checked when nothing else is to be done.
     steps = [step for step in steps_of(PAGE) if step.is_script]
     assert len(steps) >= 8
     for step in steps:
@@ -67,6 +66,8 @@ def test_from_nothing_to_a_herd_of_two_behind_nginx(machines: dict[str, Machine]
         return {name for name in machines if name in listed}
 
     hub.until(lambda: fleet() == set(machines), "both nodes are listed")
+    (console,) = (step for step in steps_of(PAGE) if "gpuherd login" in step.commands)
+    _type(hub, console)
     address = "https://gpus.example.org/gpus"
     program = f"import urllib.request as u; print(u.urlopen('{address}%s', timeout=20).read().decode())"
     health = json.loads(node.tell("/opt/gpuherd/bin/python", "-c", program % "/api/v1/health"))
