@@ -7,7 +7,18 @@ from typing import Any
 
 from gpuherd.api.errors import HttpError, error_body
 
-__all__ = ["SECURITY_HEADERS", "App", "Message", "Receive", "Scope", "Send", "answer", "header", "refuse"]
+__all__ = [
+    "SECURITY_HEADERS",
+    "App",
+    "Message",
+    "Receive",
+    "Scope",
+    "Send",
+    "answer",
+    "header",
+    "refuse",
+    "takes_gzip",
+]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -30,6 +41,15 @@ def header(scope: Scope, name: bytes) -> str | None:
         if key == name:
             return bytes(value).decode("latin-1")
     return None
+
+
+def takes_gzip(accepted: str | None) -> bool:
+    """Tell whether who sends this ``Accept-Encoding`` can read gzip."""
+    for part in (accepted or "").lower().split(","):
+        coding, _, quality = (word.strip() for word in part.partition(";"))
+        if coding == "gzip":
+            return quality.replace(" ", "").rstrip("0") not in ("q=", "q=0.")
+    return False
 
 
 async def answer(send: Send, status: int, headers: Headers, body: bytes) -> None:

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from gpuherd.api.command_reads import CommandReads
 from gpuherd.api.errors import HttpError
+from gpuherd.api.glances import Glances, SentGlance
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.own import with_own_commands
 from gpuherd.fleet.recent import RecentView
@@ -37,12 +38,14 @@ class HerdViews:
         self._shown: dict[PrivacyClass, FleetView] = {}
         self._users: dict[PrivacyClass, tuple[UserView, ...]] = {}
         self._making: dict[PrivacyClass, asyncio.Task[FleetView]] = {}
+        self._glances = Glances(fleet)
 
     def renew(self) -> None:
         """Forget what was made; to be called at each tick, and when nodes come or go."""
         self._all = None
         self._shown.clear()
         self._users.clear()
+        self._glances.renew()
 
     def herd(self, viewer: Viewer) -> FleetView:
         """Give everything as of the last tick."""
@@ -54,6 +57,10 @@ class HerdViews:
         own_nodes = {*own.node_id}
         nodes = tuple(with_own_commands(node, own) if node.id in own_nodes else node for node in shown.nodes)
         return structs.replace(shown, nodes=nodes)
+
+    async def glance(self, viewer: Viewer) -> SentGlance:
+        """Give what is free and who has what as of the last tick. No command lines are in it, so none are read."""
+        return await self._glances.glance(_class_of(viewer))
 
     async def prepare(self, viewer: Viewer) -> None:
         """Have what ``herd`` and ``devices`` give next made without holding anyone up, once for all who ask."""

@@ -21,6 +21,7 @@ from gpuherd.api.booking_desk import BookingDesk
 from gpuherd.api.calendars import Calendars
 from gpuherd.api.command_reads import CommandReads
 from gpuherd.api.front import Front, open_front
+from gpuherd.api.glances import SentGlance
 from gpuherd.api.guard import Guard
 from gpuherd.api.health import Health, HealthSummary, LinkHealth, failing_reason, health_for
 from gpuherd.api.herd_views import HerdViews
@@ -530,6 +531,10 @@ class Hub:
         """Give everything that the viewer may see."""
         await self._views.prepare(viewer)
         return self._views.herd(viewer)
+
+    async def glance(self, viewer: Viewer) -> SentGlance:
+        """Give what is free and who has what."""
+        return await self._views.glance(viewer)
 
     async def called_view(self, viewer: Viewer, name: str) -> FleetView:
         """Give only the nodes that go by a name; all, if too many do."""

@@ -45,6 +45,7 @@ from gpuherd.bookings.requests import (
 )
 from gpuherd.bookings.views import BookingPolicy, BookingView, FreeSlot, TimelineView
 from gpuherd.fleet.changes import FleetChange, OwnCommands
+from gpuherd.fleet.glance import Glance
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
 from gpuherd.model.history import (
@@ -65,6 +66,7 @@ __all__ = ["main", "schema_of"]
 
 _ROOTS: tuple[type[Struct], ...] = (
     FleetView,
+    Glance,
     NodeView,
     RecentView,
     DeviceView,

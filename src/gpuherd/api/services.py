@@ -7,6 +7,7 @@ from typing import Protocol
 
 from gpuherd.api.booking_service import BookingService
 from gpuherd.api.calendars import Calendars
+from gpuherd.api.glances import SentGlance
 from gpuherd.api.health import Health, HealthSummary
 from gpuherd.api.history_service import HistoryService, UsageService
 from gpuherd.api.people import PeopleDesk
@@ -73,6 +74,9 @@ class Services(Protocol):
 
     async def fleet_view(self, viewer: Viewer) -> FleetView:
         """Give everything that the viewer may see, as of the last tick."""
+
+    async def glance(self, viewer: Viewer) -> SentGlance:
+        """Give what is free and who has what, as of the last tick."""
 
     async def called_view(self, viewer: Viewer, name: str) -> FleetView:
         """Give only the nodes that go by a name; all, if too many do."""

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
-from gpuherd.api.asgi import Receive, Scope, Send, header
+from gpuherd.api.asgi import Receive, Scope, Send, header, takes_gzip
 from gpuherd.api.errors import HttpError
 from gpuherd.api.health import ViewerHealth
 from gpuherd.api.stream_blocks import GZIP_HEADER, Block, Issue, own_block
@@ -171,7 +171,9 @@ class LiveStream:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a viewer is served in a task")
-        watcher = _Watcher(task, viewer, viewer.privacy, is_deflated=_takes_gzip(scope))
+        watcher = _Watcher(
+            task, viewer, viewer.privacy, is_deflated=takes_gzip(header(scope, b"accept-encoding"))
+        )
         self._watchers.add(watcher)
         self._enter_own(watcher)
         if viewer.account is not None:
@@ -280,11 +282,6 @@ class LiveStream:
 def _is_stranger(viewer: Viewer) -> bool:
     """Tell whether someone is neither logged in nor a program of the hub's own machine, which has its key."""
     return viewer.account is None and viewer.privacy != "admin"
-
-
-def _takes_gzip(scope: Scope) -> bool:
-    accepted = header(scope, b"accept-encoding") or ""
-    return any(part.split(";")[0].strip() == "gzip" for part in accepted.lower().split(","))
 
 
 async def _leave_with(receive: Receive, watcher: _Watcher) -> None:

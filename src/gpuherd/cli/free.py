@@ -73,7 +73,7 @@ def command(
             same_node=same_node,
         )
         is_open = count is None and mem is None and type_ is None  # then slices are listed, too
-        herd = _on_nodes(look(hub_url, token_file, here=here).herd, nodes)
+        herd = _on_nodes(look(hub_url, token_file, here=here, is_brief=True).herd, nodes)
     such = [(node, gpu) for node, gpu in herd.units() if (is_open and not same_node) or _fits(gpu, wish)]
     free = _enough([(node, gpu) for node, gpu in such if gpu.state == "free"], wish)
     if as_json:
@@ -147,16 +147,12 @@ def _places(found: Found, now: float) -> str:
     """Write places together: first those that nobody has booked, then until when the others are free."""
     by_end: dict[int | None, list[tuple[str, str]]] = {None: []}
     for node, gpu in found:
-        by_end.setdefault(_next(gpu), []).append((node.name, _index(node, gpu)))
+        by_end.setdefault(_next(gpu), []).append((node.name, node.place_here(gpu)))
     return ", ".join(
         joined_places(places) + ("" if end is None else f" until {clock(end, now)}")
         for end, places in sorted(by_end.items(), key=lambda item: -(item[0] or 2**62))
         if places
     )
-
-
-def _index(node: Node, gpu: Gpu) -> str:
-    return node.place(gpu).removeprefix(f"{node.name}/")
 
 
 def _next(gpu: Gpu) -> int | None:

@@ -65,9 +65,10 @@ def _types(herd: Herd) -> list[str]:
     free: Counter[str] = Counter()
     most: Counter[str] = Counter()
     for node in herd.nodes:
-        here = Counter(gpu.short_name for gpu in node.units if gpu.state == "free")
-        free += here
-        most |= here
+        here = Counter([gpu.short_name for gpu in node.units if gpu.availability.state == "free"])
+        for name, count in here.items():
+            free[name] += count
+            most[name] = max(most[name], count)
     return [
         f"{clean(name, 30)} ×{count}"
         + (f" ({most[name]} on one node)" if len(herd.nodes) > 1 and most[name] > 1 else "")
@@ -121,14 +122,14 @@ def _headline(node: Node, screen: Screen) -> str:
         wrong = "  ".join(trouble if is_live else [clean(node.reason, 200), *trouble])
     cells = [
         Cell(clean(node.name, 60), "strong"),
-        Cell(_models(node)),
+        Cell(_models(node.units)),
         Cell(news, "dim" if is_live else state),
     ]
     return screen.lay_out([[*cells, Cell(wrong, "fault")]])[0]
 
 
-def _models(node: Node) -> str:
-    counted = Counter(gpu.short_name for gpu in node.units)
+def _models(units: Sequence[Gpu]) -> str:
+    counted = Counter([gpu.short_name for gpu in units])
     return ", ".join(f"{clean(name, 40)} ×{count}" for name, count in counted.items())
 
 
@@ -150,7 +151,6 @@ def gpu_rows(node: Node, now: float, screen: Screen, *, is_placed: bool = False)
     is_mixed = len({gpu.short_name for gpu in node.units}) > 1
     rows = []
     for gpu in node.units:
-        place = node.place(gpu)
         state, sample = gpu.state, gpu.sample
         is_told = state not in SILENT and state != "fault"
         load = sample.utilization_gpu if is_told else None
@@ -158,7 +158,7 @@ def gpu_rows(node: Node, now: float, screen: Screen, *, is_placed: bool = False)
         name = f"{gpu.facts.profile or gpu.short_name}  " if is_mixed else ""
         rows.append(
             [
-                Cell(place if is_placed else place.removeprefix(f"{node.name}/")),
+                Cell(node.place(gpu) if is_placed else node.place_here(gpu)),
                 Cell(_state_text(gpu, now, screen), state),
                 screen.bar_cell(load, state, _BAR_CELLS),
                 Cell(percent_text(load), "dim" if load is None else None, is_right=True),
@@ -235,19 +235,21 @@ def user_name(user: str | None) -> str:
 def brief_lines(herd: Herd, screen: Screen) -> list[str]:
     """Give one line per node: a sign for each GPU, how many are free, what they are, and whose."""
     rows = []
+    signs = {state: screen.sign(state) for state in STATES}
     for node in herd.nodes:
-        states = [gpu.state for gpu in node.units]
+        units = node.units
+        states = [gpu.availability.state for gpu in units]
         free = states.count("free")
         told = node.state if node.state in STATES else "unknown"
         is_live = node.state in ("live", "")
         rows.append(
             [
                 Cell(clean(node.name, 40), "strong" if is_live else told),
-                Cell("".join(screen.sign(state) for state in states), marks=states),
+                Cell("".join([signs.get(state) or screen.sign(state) for state in states]), marks=states),
                 Cell(f"{free} free" if free else "", "free", is_right=True),
-                Cell(_models(node), None if is_live else "dim"),
+                Cell(_models(units), None if is_live else "dim"),
                 Cell(
-                    _holders(node) if is_live else f"{node.state} {ago(node.age_seconds)}",
+                    _holders(units) if is_live else f"{node.state} {ago(node.age_seconds)}",
                     "fault" if is_live and "fault" in states else "dim",
                 ),
             ]
@@ -255,10 +257,11 @@ def brief_lines(herd: Herd, screen: Screen) -> list[str]:
     return screen.lay_out(rows)
 
 
-def _holders(node: Node) -> str:
-    counted = Counter(user_name(user) for gpu in node.units for user in gpu.users)
-    users = [f"{name} ×{count}" if count > 1 else name for name, count in counted.most_common()]
-    faults = {clean(gpu.availability.reason, 100) for gpu in node.units if gpu.state == "fault"}
+def _holders(units: Sequence[Gpu]) -> str:
+    counted = Counter([user for gpu in units for user in gpu.users])
+    names = [(user_name(user), count) for user, count in counted.most_common()]
+    users = [f"{name} ×{count}" if count > 1 else name for name, count in names]
+    faults = {clean(gpu.availability.reason, 100) for gpu in units if gpu.availability.state == "fault"}
     return ", ".join([*sorted(faults), *users])
 
 

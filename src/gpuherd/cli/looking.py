@@ -39,7 +39,7 @@ class Look(NamedTuple):
 
     herd: Herd
     answer: bytes
-    """The JSON of ``GET /api/v1/fleet``, with what this client does not know, too."""
+    """The JSON of ``GET /api/v1/fleet``, with what this client does not know, too; empty where that was not wanted."""
 
 
 def look_at_node(node_id: str, hub_url: str | None, token_file: Path | None) -> Look | None:
@@ -62,11 +62,16 @@ def look_at_node(node_id: str, hub_url: str | None, token_file: Path | None) -> 
     return Look(Herd(time=now, nodes=(node,)), hub.last_answer)
 
 
-def look(hub_url: str | None, token_file: Path | None, *, here: bool, looks: int = 1) -> Look:
-    """Look at the whole herd, or with ``here`` at this machine; ``Refused`` if that has no GPU."""
+def look(
+    hub_url: str | None, token_file: Path | None, *, here: bool, looks: int = 1, is_brief: bool = False
+) -> Look:
+    """Look at the whole herd, or with ``here`` at this machine; ``Refused`` if that has no GPU.
+
+    ``is_brief``: what is free and who has what is enough, which of a large herd is far less.
+    """
     if not here:
         hub = client(hub_url, token_file)
-        found = Look(hub.herd(), hub.last_answer)
+        found = Look(hub.glance(), b"") if is_brief else Look(hub.herd(), hub.last_answer)
         if is_terminal():  # someone sits there, who may complete a name next time
             remember_names(found.herd)
         return found

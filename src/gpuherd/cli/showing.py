@@ -7,6 +7,7 @@ every state has a sign and a word. What comes from nodes is cleaned here, so tha
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,6 +71,8 @@ READABLE_CELLS = 30
 LEAST_CELLS = 12
 """With less it goes itself."""
 _PAINT = r"(\x1b\[[0-9;]*m)"
+_NARROW = re.compile(r"[ -~\xa1-\xac\xae-\xff…–○■▨◩✕◌━╸┄]*")
+"""Text of letters that are one cell wide and draw themselves: ASCII, Latin letters and our own signs."""
 _PIECE_LETTERS = 16_384
 _TRACK = "┄."
 """What the empty part of a bar is drawn with, the second where there is only ASCII."""
@@ -163,7 +166,7 @@ class Screen(NamedTuple):
         for column in shown:
             cell, width = row[column], widths[column]
             text = cell.text
-            if not (text.isascii() and text.isprintable() and len(text) <= width):
+            if len(text) > width or not _NARROW.fullmatch(text):
                 text = fitted(text, width).rstrip(" ")
             space = " " * (width - text_width(text))
             if self.colours and (cell.state is not None or cell.marks):
@@ -175,8 +178,6 @@ class Screen(NamedTuple):
         """Give a line, painted or not, that does not go beyond the screen."""
         if not self.width or len(line) <= self.width // 2 or plain_width(line) <= self.width:
             return line
-        import re
-
         room, kept = self.width, []
         for part in re.split(_PAINT, line):
             if part.startswith("\x1b"):
@@ -211,8 +212,6 @@ def plain_width(line: str) -> int:
     """Tell how many cells a painted line takes."""
     if "\x1b" not in line:
         return text_width(line)
-    import re
-
     return text_width(re.sub(_PAINT, "", line))
 
 
@@ -278,7 +277,7 @@ def page_out(lines: Iterable[str]) -> None:
 
 def text_width(text: str) -> int:
     """Tell how many cells of a terminal a text takes."""
-    return len(text) if text.isascii() else _wide_width(text)
+    return len(text) if text.isascii() or _NARROW.fullmatch(text) else _wide_width(text)
 
 
 @lru_cache(4096)  # bars and signs are the same again and again

@@ -69,7 +69,7 @@ def command(
     with telling():
         if watch_seconds is not None:
             _watch(names, watch_seconds, hub_url, token_file, here=here, is_brief=_wanted(brief, full))
-        found = look(hub_url, token_file, here=here)
+        found = look(hub_url, token_file, here=here, is_brief=not as_json)
         herd = _only(found.herd, names)
     if as_json:
         page_out([reduced_json(found.answer, herd)])
@@ -111,7 +111,7 @@ def _watch(
     is_brief: bool | None,
 ) -> None:
     """Draw until interrupted. A hub that is away for a while is told of, above what was seen last."""
-    herd, trouble = _only(look(hub_url, token_file, here=here).herd, names), ""
+    herd, trouble = _only(look(hub_url, token_file, here=here, is_brief=True).herd, names), ""
     while True:
         screen = Screen.of(sys.stdout)
         lines = status_lines(herd, screen._replace(height=0), is_brief=is_brief)
@@ -129,6 +129,6 @@ def _watch(
             page_out([head, *lines, ""])
         time.sleep(seconds)
         try:
-            herd, trouble = _only(look(hub_url, token_file, here=here).herd, names), ""
+            herd, trouble = _only(look(hub_url, token_file, here=here, is_brief=True).herd, names), ""
         except GpuherdError as error:
             trouble = clean(str(error), 200)

@@ -40,7 +40,7 @@ def command(
     Ends with 0; 3 if nobody of this name holds one; 4 if you are not logged in or may not look; else 1.
     """
     with telling():
-        herd = look(hub_url, token_file, here=here).herd
+        herd = look(hub_url, token_file, here=here, is_brief=True).herd
         holders = _holders(herd)
         if names:
             if missing := [name for name in names if name not in {holder.user for holder in holders}]:
@@ -60,34 +60,23 @@ class _Holder:
     def __init__(self, user: str | None) -> None:
         self.user = user
         self.used: list[tuple[Node, Gpu]] = []
+        self.idle: list[tuple[Node, Gpu]] = []
         self.booked: list[tuple[Node, Gpu]] = []
+        self.idle_since: float | None = None
+        self.since: float | None = None
+        self.memory_bytes: int | None = None
 
-    @property
-    def idle(self) -> list[tuple[Node, Gpu]]:
-        return [(node, gpu) for node, gpu in self.used if gpu.state == "held"]
-
-    @property
-    def idle_since(self) -> float | None:
-        times = [gpu.availability.since for _, gpu in self.idle if gpu.availability.since is not None]
-        return min(times, default=None)
-
-    @property
-    def since(self) -> float | None:
-        times = [process.started_at for process in self._processes() if process.started_at is not None]
-        return min(times, default=None)
-
-    @property
-    def memory_bytes(self) -> int | None:
-        sizes = [process.gpu_memory_bytes for process in self._processes() if process.gpu_memory_bytes]
-        return sum(sizes) if sizes else None
-
-    def _processes(self) -> list[Any]:
-        return [
-            process
-            for _, gpu in self.used
-            for process in gpu.processes
-            if process.user == self.user and process.kind == "compute"
-        ]
+    def take(self, node: Node, gpu: Gpu) -> None:
+        """Count a GPU on which the user computes."""
+        self.used.append((node, gpu))
+        if gpu.availability.state == "held":
+            self.idle.append((node, gpu))
+            self.idle_since = _earlier(self.idle_since, gpu.availability.since)
+        for process in gpu.processes:
+            if process.user == self.user and process.kind == "compute":
+                self.since = _earlier(self.since, process.started_at)
+                if process.gpu_memory_bytes:
+                    self.memory_bytes = (self.memory_bytes or 0) + process.gpu_memory_bytes
 
     def told(self, now: float) -> dict[str, Any]:
         return {
@@ -104,16 +93,28 @@ class _Holder:
         }
 
 
+def _earlier(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None or one < other else other
+
+
+class _Holders(dict[str | None, _Holder]):
+    """Everyone who has something, by name."""
+
+    def __missing__(self, user: str | None) -> _Holder:
+        holder = self[user] = _Holder(user)
+        return holder
+
+
 def _holders(herd: Herd) -> list[_Holder]:
-    holders: dict[str | None, _Holder] = {}
+    holders = _Holders()
     for node, gpu in herd.units():
-        if gpu.state in ("stale", "offline"):
+        if gpu.availability.state in ("stale", "offline"):
             continue  # who was there when the node was last heard of need not be there now
         for user in gpu.users:
-            holders.setdefault(user, _Holder(user)).used.append((node, gpu))
+            holders[user].take(node, gpu)
         for booking in gpu.bookings:
             if booking.phase == "current":
-                holders.setdefault(booking.holder, _Holder(booking.holder)).booked.append((node, gpu))
+                holders[booking.holder].booked.append((node, gpu))
     return sorted(
         holders.values(),
         key=lambda holder: (-len(holder.used), -len(holder.booked), holder.user is None, holder.user or ""),
@@ -140,10 +141,7 @@ def _lines(herd: Herd, holders: list[_Holder], screen: Screen) -> list[str]:
                 Cell(bytes_text(holder.memory_bytes), is_right=True),
                 Cell("" if holder.since is None else ago(herd.time - holder.since), is_right=True),
                 Cell(
-                    joined_places(
-                        (node.name, node.place(gpu).removeprefix(f"{node.name}/"))
-                        for node, gpu in holder.used
-                    ),
+                    joined_places([(node.name, node.place_here(gpu)) for node, gpu in holder.used]),
                     "dim",
                 ),
             ]

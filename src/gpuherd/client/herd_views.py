@@ -29,7 +29,7 @@ UNTOLD_STATE = "unknown"
 """What a device is taken for whose state is not told: never for a free one."""
 
 
-class Availability(Struct, frozen=True, kw_only=True):
+class Availability(Struct, frozen=True, kw_only=True, gc=False):
     """Whether a device can be had. ``state`` may be one that this client does not know yet."""
 
     state: str = UNTOLD_STATE
@@ -38,7 +38,7 @@ class Availability(Struct, frozen=True, kw_only=True):
     """By the hub's clock, epoch seconds."""
 
 
-class UsingProcess(Struct, frozen=True, kw_only=True):
+class UsingProcess(Struct, frozen=True, kw_only=True, gc=False):
     """One process on one device."""
 
     pid: int
@@ -55,7 +55,7 @@ class UsingProcess(Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
 
 
-class GpuBooking(Struct, frozen=True, kw_only=True):
+class GpuBooking(Struct, frozen=True, kw_only=True, gc=False):
     """A booking at its device; ``phase`` is past, current or next."""
 
     id: int
@@ -67,7 +67,7 @@ class GpuBooking(Struct, frozen=True, kw_only=True):
     use: str | None = None
 
 
-class GpuFacts(Struct, frozen=True, kw_only=True):
+class GpuFacts(Struct, frozen=True, kw_only=True, gc=False):
     """What a GPU or slice is."""
 
     uuid: str
@@ -86,7 +86,7 @@ class GpuFacts(Struct, frozen=True, kw_only=True):
     power_limit_default_watts: float | None = None
 
 
-class GpuSample(Struct, frozen=True, kw_only=True):
+class GpuSample(Struct, frozen=True, kw_only=True, gc=False):
     """What it does now; none is unknown, never zero."""
 
     utilization_gpu: float | None = None
@@ -107,7 +107,7 @@ class GpuSample(Struct, frozen=True, kw_only=True):
     ecc_uncorrected: int | None = None
 
 
-class Gpu(Struct, frozen=True, kw_only=True):
+class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     """One GPU or slice with everything known of it."""
 
     node_id: str
@@ -131,17 +131,19 @@ class Gpu(Struct, frozen=True, kw_only=True):
     @property
     def users(self) -> tuple[str | None, ...]:
         """Who computes on it, each once, in the order of their processes; none stands for an unknown owner."""
-        return tuple(dict.fromkeys(process.user for process in self.processes if process.kind == "compute"))
+        if not self.processes:
+            return ()
+        return tuple(dict.fromkeys([process.user for process in self.processes if process.kind == "compute"]))
 
 
-class Disk(Struct, frozen=True, kw_only=True):
+class Disk(Struct, frozen=True, kw_only=True, gc=False):
     """A disk of a host."""
 
     mount: str = ""
     total_bytes: int | None = None
 
 
-class HostFacts(Struct, frozen=True, kw_only=True):
+class HostFacts(Struct, frozen=True, kw_only=True, gc=False):
     """What the machine is."""
 
     hostname: str = ""
@@ -156,7 +158,7 @@ class HostFacts(Struct, frozen=True, kw_only=True):
     disks: tuple[Disk, ...] = ()
 
 
-class HostSample(Struct, frozen=True, kw_only=True):
+class HostSample(Struct, frozen=True, kw_only=True, gc=False):
     """What the machine does now."""
 
     cpu_ratio: float | None = None
@@ -165,7 +167,7 @@ class HostSample(Struct, frozen=True, kw_only=True):
     uptime_seconds: float | None = None
 
 
-class Problem(Struct, frozen=True, kw_only=True):
+class Problem(Struct, frozen=True, kw_only=True, gc=False):
     """Something that is wrong."""
 
     code: str = ""
@@ -175,7 +177,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     since: float | None = None
 
 
-class Node(Struct, frozen=True, kw_only=True):
+class Node(Struct, frozen=True, kw_only=True, gc=False):
     """One node with its devices; a node that never reported has none."""
 
     id: str
@@ -197,19 +199,23 @@ class Node(Struct, frozen=True, kw_only=True):
     @property
     def units(self) -> tuple[Gpu, ...]:
         """The devices that someone can have: a partitioned GPU through its slices, not twice."""
-        return tuple(gpu for gpu in self.devices if not gpu.facts.is_partitioned)
+        return tuple([gpu for gpu in self.devices if not gpu.facts.is_partitioned])
 
     def place(self, gpu: Gpu) -> str:
         """Give ``gpu07/3``, of a slice ``gpu07/3.1``; of a slice whose GPU is not told, the start of its UUID."""
+        return f"{self.name}/{self.place_here(gpu)}"
+
+    def place_here(self, gpu: Gpu) -> str:
+        """Give the part of its place that tells devices of one node apart: ``3``, of a slice ``3.1``."""
         if gpu.facts.parent_uuid is None:
-            return f"{self.name}/{gpu.facts.index}"
+            return str(gpu.facts.index)
         for parent in self.devices:
             if parent.uuid == gpu.facts.parent_uuid:
-                return f"{self.name}/{parent.facts.index}.{gpu.facts.index}"
-        return f"{self.name}/{clip(gpu.uuid, 13)}"
+                return f"{parent.facts.index}.{gpu.facts.index}"
+        return clip(gpu.uuid, 13)
 
 
-class Notice(Struct, frozen=True, kw_only=True):
+class Notice(Struct, frozen=True, kw_only=True, gc=False):
     """Something about the whole herd that everyone who looks should know."""
 
     code: str = ""
@@ -217,7 +223,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     since: float | None = None
 
 
-class Herd(Struct, frozen=True, kw_only=True):
+class Herd(Struct, frozen=True, kw_only=True, gc=False):
     """Everything at one moment."""
 
     time: float
@@ -228,5 +234,6 @@ class Herd(Struct, frozen=True, kw_only=True):
     def units(self) -> Iterator[tuple[Node, Gpu]]:
         """Give every device that someone can have, with its node."""
         for node in self.nodes:
-            for gpu in node.units:
-                yield node, gpu
+            for gpu in node.devices:
+                if not gpu.facts.is_partitioned:
+                    yield node, gpu

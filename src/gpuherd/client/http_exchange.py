@@ -18,6 +18,7 @@ __all__ = ["Answer", "NotHttp", "exchange"]
 
 MAX_HEAD_BYTES = 65_536
 _PIECE_BYTES = 262_144
+_GZIP = 31
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: .*)?", re.DOTALL)
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;.*)?", re.DOTALL)
 
@@ -79,7 +80,7 @@ def _ask(
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     given = {
         "Host": host if address[1] == (443 if is_secure else 80) else f"{host}:{address[1]}",
-        "Accept-Encoding": "identity",
+        "Accept-Encoding": "gzip" if method == "GET" else "identity",
         "Connection": "close",
         **headers,
     }
@@ -97,7 +98,29 @@ def _ask(
     answer = Answer(status, fields, b"")
     if method == "HEAD" or status in (204, 304):
         return answer
-    return answer._replace(body=_body(reader, answer, max_bytes + 1))
+    body = _body(reader, answer, max_bytes + 1)
+    coding = ",".join(answer.all("content-encoding")).strip().lower()
+    if coding == "gzip":
+        body = _unpacked(body, max_bytes + 1)
+    elif coding not in ("", "identity"):
+        raise NotHttp("a content encoding that was not asked for")
+    return answer._replace(body=body)
+
+
+def _unpacked(packed: bytes, most: int) -> bytes:
+    """Give what was compressed, no more than ``most`` bytes of it, however much it may become."""
+    import zlib  # noqa: PLC0415 - small answers come as they are
+
+    if not packed:
+        return b""
+    unpacking = zlib.decompressobj(wbits=_GZIP)
+    try:
+        body = unpacking.decompress(packed, most)
+    except zlib.error:
+        raise NotHttp("a compressed answer that cannot be read") from None
+    if not unpacking.eof and len(body) < most:
+        raise NotHttp("it ends too soon")
+    return body
 
 
 def _head(reader: _Reader) -> tuple[int, tuple[tuple[str, str], ...]]:

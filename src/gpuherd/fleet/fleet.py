@@ -16,6 +16,8 @@ from gpuherd.fleet.changes import FleetChange, OwnCommands
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.compose import Composer
 from gpuherd.fleet.describing import Models, copy_columns, count_uses, describe_devices, flag_problems
+from gpuherd.fleet.glance import Glance
+from gpuherd.fleet.glancing import Glancer
 from gpuherd.fleet.hygiene import clean_problems
 from gpuherd.fleet.intake import Intake
 from gpuherd.fleet.kept import age_seconds, last_report, play_back
@@ -89,6 +91,7 @@ class Fleet:
         self._publication = Publication(
             self._rows, self._node_rows, self._nodes, self._composer, self._booked, clock, tick_seconds
         )
+        self._glancers: dict[PrivacyClass, Glancer] = {}
 
     def set_pseudonyms(self, pseudonyms: Pseudonyms) -> None:
         """Call people by these names in public from now on; to be called before anyone looks."""
@@ -427,6 +430,33 @@ class Fleet:
     def change(self) -> FleetChange:
         """What changed since the last published tick; to be called right after ``tick`` while anyone looks."""
         return self._publication.change(self.tick_number)
+
+    def glancer(self, privacy: PrivacyClass) -> Glancer:
+        """Give who puts glances together for a class."""
+        glancer = self._glancers.get(privacy)
+        if glancer is None:
+            glancer = self._glancers[privacy] = Glancer(
+                self.face(privacy),
+                self._rows,
+                self._node_rows,
+                self._nodes,
+                self._booked,
+                self._composer,
+                self._publication.inventory,
+                self.clock,
+            )
+        return glancer
+
+    def glance(self, privacy: PrivacyClass) -> Glance:
+        """What is free and who has what, as columns, as a class sees it."""
+        glancer = self.glancer(privacy)
+        return Glance(
+            time=self.judged_at,
+            tick=self.tick_number,
+            notices=glancer.face.notices(self._publication.notices),
+            totals=self.totals(),
+            **glancer.parts()._asdict(),
+        )
 
     def view(self) -> FleetView:
         """Everything as nested objects."""

@@ -225,7 +225,7 @@ class Publication:
             tick_seconds=self._tick_seconds,
             notices=self.notices,
             totals=self._composer.totals(),
-            nodes=[self._inventory(node) for node in nodes],
+            nodes=[self.inventory(node) for node in nodes],
             removed=removed,
             devices=DeviceColumns(row=devices.tolist(), **named_numbers(told.devices[devices], DEVICES)),
             device_details=DeviceDetailColumns(
@@ -240,7 +240,8 @@ class Publication:
             uses=self._use_columns(uses),
         )
 
-    def _inventory(self, node: Node) -> NodeInventory:
+    def inventory(self, node: Node) -> NodeInventory:
+        """Give all of a node that is not a number: the same object while nothing of it changes."""
         kept = self._inventories.get(node.id)
         if kept is None:
             kept = self._inventories[node.id] = self._make_inventory(node)

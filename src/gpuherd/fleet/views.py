@@ -136,7 +136,9 @@ class Totals(Struct, frozen=True, kw_only=True):
 class FleetView(Struct, frozen=True, kw_only=True):
     """Everything, as nested objects: for scripts. The page uses the stream."""
 
-    time: Annotated[float, Meta(description="When the hub last judged the herd: its own time, UTC epoch seconds.")]
+    time: Annotated[
+        float, Meta(description="When the hub last judged the herd: its own time, UTC epoch seconds.")
+    ]
     tick: int
     notices: tuple[FleetNotice, ...]
     totals: Totals

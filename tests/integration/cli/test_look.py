@@ -130,16 +130,22 @@ def test_who_may_not_look_and_what_is_no_hub(tmp_path: Path) -> None:
     asyncio.run(look())
 
 
+OLD = b'{"error": {"code": "not_found", "message": "there is nothing at this address"}}'
+
+
 @contextmanager
-def answering(status: int, body: bytes) -> Iterator[str]:
-    """Serve the same answer whatever is asked."""
+def answering(status: int, body: bytes, glance: bytes | None = None) -> Iterator[str]:
+    """Serve the same answer whatever is asked; to who asks for a glance this one, or as a hub that knows none."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
+            told, content = status, body
+            if status == 200 and self.path == "/api/v1/fleet/glance":
+                told, content = (404, OLD) if glance is None else (200, glance)
+            self.send_response(told)
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(content)
 
         def log_message(self, *arguments: object) -> None:
             pass
@@ -162,9 +168,6 @@ def ask(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
-
-
-OLD = b'{"error": {"code": "not_found", "message": "there is nothing at this address"}}'
 
 
 @pytest.mark.parametrize(
@@ -213,6 +216,37 @@ def test_a_hub_of_another_time_tells_more_and_less() -> None:
         assert "○ 0 free of 1 GPU on 1 node   ? 1 asleep" in done.stdout
         assert ask(url, "free").returncode == 3
         assert json.loads(ask(url, "status", "--json").stdout) == herd
+
+
+def columns(names: str, *rows: tuple[object, ...]) -> dict[str, list[object]]:
+    return {name: [row[place] for row in rows] for place, name in enumerate(names.split())}
+
+
+DEVICE_COLUMNS = (
+    "uuid model index parent_uuid state reason since utilization_gpu memory_used_mebibytes temperature_celsius "
+    "power_watts"
+)
+GLANCE = {
+    "time": 1.79e9,
+    "weather": "fine",
+    "models": [{"short_name": "Z1", "name": "NVIDIA Z1", "colour": "red"}],
+    "nodes": columns(
+        "id name hostname state reason age_seconds device_count mood",
+        ("n1", "n1", None, "drowsy", "", None, 1, 7),
+    ),
+    "devices": columns(DEVICE_COLUMNS, ("GPU-1", 0, 0, None, "asleep", "", None, None, None, None, None)),
+    "processes": columns("device pid user started_at gpu_memory_mebibytes"),
+}
+
+
+def test_a_glance_of_another_time_tells_more_and_less() -> None:
+    whole = {"time": 1.79e9, "totals": {}, "nodes": []}
+    with answering(200, json.dumps(whole).encode(), json.dumps(GLANCE).encode()) as url:
+        done = ask(url, "status")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "○ 0 free of 1 GPU on 1 node   ? 1 asleep" in done.stdout
+        assert ask(url, "free").returncode == 3
+        assert json.loads(ask(url, "status", "--json").stdout) == whole, "of scripts nothing is kept back"
 
 
 def test_nobody_reads_on(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ EXPECTED: dict[str, Access] = {
     "POST /reports": NODE,
     "GET /stream": COUNTS,
     "GET /fleet": LOOK,
+    "GET /fleet/glance": LOOK,
     "GET /nodes": LOOK,
     "GET /nodes/{node_id}": LOOK,
     "GET /nodes/{node_id}/recent": LOOK,

@@ -99,7 +99,9 @@ def test_only_nodes_by_a_name_as_they_are_and_as_they_were_judged() -> None:
     seen = views.called(member, "small")
     assert seen is not None
     assert seen.nodes[0].age_seconds == pytest.approx(100)
-    assert seen.time == views.herd(member).time == judged_at, "by that a clockwork that stands still is noticed"
+    assert seen.time == views.herd(member).time == judged_at, (
+        "by that a clockwork that stands still is noticed"
+    )
     assert seen.totals == views.herd(member).totals
 
 
@@ -129,6 +131,8 @@ def test_who_sees_totals_alone_reads_nothing_else(views: HerdViews, viewer: View
     ):
         with pytest.raises(HttpError):
             read()
+    with pytest.raises(HttpError):
+        asyncio.run(views.glance(viewer))
 
 
 def test_errors_of_the_hubs_own_parts_are_for_admins() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -140,6 +141,45 @@ def test_no_more_is_read_than_is_allowed(head: bytes) -> None:
     start = b"7fffffff\r\n" if b"chunked" in head else b""
     with saying(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + start, *[b"x" * 65_536] * 40) as server:
         assert len(ask(server).body) == 100_001, "one more tells that there is more"
+
+
+def packed(content: bytes, coding: bytes = b"gzip") -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n%b" % (
+        coding,
+        len(content),
+        content,
+    )
+
+
+def test_a_compressed_answer() -> None:
+    for coding in (b"gzip", b" GZIP "):
+        with saying(packed(gzip.compress(b"all of it"), coding)) as server:
+            assert ask(server).body == b"all of it"
+        assert b"\r\nAccept-Encoding: gzip\r\n" in server.asked
+    with saying(packed(b"")) as server:
+        assert ask(server).body == b""
+    with saying(packed(b"as it is", b"identity")) as server:
+        assert ask(server).body == b"as it is"
+
+
+def test_a_compressed_answer_becomes_no_larger_than_is_allowed() -> None:
+    with saying(packed(gzip.compress(bytes(50_000_000)))) as server:
+        assert len(ask(server).body) == 100_001, "one more tells that there is more"
+
+
+@pytest.mark.parametrize(
+    ("content", "coding"),
+    [
+        (gzip.compress(b"all of it", mtime=0)[:-9], b"gzip"),
+        (b"not compressed at all", b"gzip"),
+        (b"abc", b"br"),
+        (gzip.compress(b"abc", mtime=0), b"gzip, gzip"),
+    ],
+    ids=["cut off", "none", "another coding", "twice"],
+)
+def test_what_cannot_be_unpacked_is_told(content: bytes, coding: bytes) -> None:
+    with saying(packed(content, coding)) as server, pytest.raises(NotHttp):
+        ask(server)
 
 
 def test_what_is_asked() -> None:

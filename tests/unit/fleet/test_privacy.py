@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -47,6 +48,7 @@ def everything(fleet: Fleet, clock: ManualClock, viewer: Viewer) -> bytes:
         views = HerdViews(fleet, CommandReads(clock, is_public=False))
         nodes = [views.node(viewer, node.id) for node in fleet.nodes()]
         parts += map(msgspec.json.encode, (views.herd(viewer), views.users(viewer), nodes))
+        parts.append(asyncio.run(views.glance(viewer)).plain)
     clock.advance(1)
     fleet.tick()
     parts.append(encoded(fleet, fleet.change(), viewer.privacy))
@@ -174,6 +176,55 @@ def test_every_class_is_shown_these_texts_and_no_others(
     full_fleet: Fleet, clock: ManualClock, filling: Filling, privacy: PrivacyClass, shown: set[str]
 ) -> None:
     assert filling.places(everything(full_fleet, clock, Viewer(privacy=privacy))) == shown
+
+
+GLANCED = {
+    "node.id",
+    "node.name",
+    "DeviceFacts.uuid",
+    "DeviceFacts.name",
+    "DeviceFacts.vendor",
+    "DeviceFacts.profile",
+}
+GLANCED_BY_MEMBERS = GLANCED | {
+    "HostFacts.hostname",
+    "Process.user",
+    "Problem.code",
+    "Problem.message",
+    "FleetNotice.code",
+    "FleetNotice.message",
+    "booking.holder",
+    "booking.title",
+}
+
+
+@pytest.mark.parametrize(
+    ("privacy", "shown"), [("public", GLANCED), ("member", GLANCED_BY_MEMBERS), ("admin", GLANCED_BY_MEMBERS)]
+)
+def test_a_glance_holds_these_texts_and_no_others(
+    full_fleet: Fleet, filling: Filling, privacy: PrivacyClass, shown: set[str]
+) -> None:
+    assert filling.places(msgspec.json.encode(full_fleet.glance(privacy))) == shown
+
+
+def test_no_command_line_is_read_at_a_glance(full_fleet: Fleet, clock: ManualClock) -> None:
+    reads = CommandReads(clock, is_public=False)
+    admin = Viewer(privacy="admin", account=structs.replace(ALICE, role="admin"))
+    noted: list[Any] = []
+
+    async def append(deeds: list[Any]) -> None:
+        noted.extend(deeds)
+
+    async def story() -> None:
+        views = HerdViews(full_fleet, reads)
+        await views.glance(admin)
+        await reads.write(append)
+        assert noted == []
+        views.herd(admin)
+        await reads.write(append)
+        assert [deed.subject for deed in noted] == ["herd"]
+
+    asyncio.run(story())
 
 
 def test_command_lines_may_be_shown_to_all_who_see_names(

@@ -1,4 +1,4 @@
-// Generated from OpenAPI 5e0601414374f79b7b22080cfbbd96d9eebcb97d27e5af6340358b48a86e8b7a by `npm run generate`; do not edit.
+// Generated from OpenAPI 74049ca7e78cde3bf5bafd52431228a0faa34c1c4b509cabb61a8c66d35e7cb3 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -639,6 +639,29 @@ export interface paths {
          *     the stream. Of a large herd, name the node that matters: each is some 10 KB.
          */
         get: operations["getFleet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/glance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is free, and who has what
+         * @description All nodes and devices with their states, users and bookings, as columns, as of the last tick.
+         *
+         *     A seventh of what ``GET /fleet`` tells, and a twentieth with ``Accept-Encoding: gzip``: for whoever asks often,
+         *     or for a herd of thousands. Command lines and whatever a look does not show are left out.
+         */
+        get: operations["getGlance"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2147,6 +2170,7 @@ export interface components {
             nodes: components["schemas"]["NodeView"][];
             notices: components["schemas"]["FleetNotice"][];
             tick: number;
+            /** @description When the hub last judged the herd: its own time, UTC epoch seconds. */
             time: number;
             totals: components["schemas"]["Totals"];
         };
@@ -2162,6 +2186,111 @@ export interface components {
             free_until: number | null;
             /** @description UTC, whole seconds. */
             starts_at: number;
+        };
+        /**
+         * Glance
+         * @description What is free and who has what, all over the herd. ``GET /fleet`` tells everything.
+         */
+        Glance: {
+            bookings: components["schemas"]["GlanceBookings"][];
+            devices: components["schemas"]["GlanceDevices"];
+            models: components["schemas"]["GlanceModel"][];
+            nodes: components["schemas"]["GlanceNodes"];
+            notices: components["schemas"]["FleetNotice"][];
+            problems: components["schemas"]["GlanceProblem"][];
+            processes: components["schemas"]["GlanceProcesses"];
+            tick: number;
+            /** @description When the hub last judged the herd: its own time, UTC epoch seconds. */
+            time: number;
+            totals: components["schemas"]["Totals"];
+        };
+        /**
+         * GlanceBookings
+         * @description The booking of a device that runs, and the next one.
+         */
+        GlanceBookings: {
+            bookings: components["schemas"]["DeviceBookingView"][];
+            /** @description Position in ``devices``. */
+            device: number;
+        };
+        /**
+         * GlanceDevices
+         * @description All devices, node by node: position i of every list belongs to one device.
+         */
+        GlanceDevices: {
+            index: number[];
+            memory_used_mebibytes: (number | null)[];
+            /** @description Positions in ``models``. */
+            model: number[];
+            /** @description Of a slice, the GPU it is cut from. */
+            parent_uuid: (string | null)[];
+            power_watts: (number | null)[];
+            reason: string[];
+            /** @description Hub time, UTC epoch seconds. */
+            since: (number | null)[];
+            state: ("booked" | "busy" | "fault" | "free" | "held" | "offline" | "stale" | "unknown")[];
+            temperature_celsius: (number | null)[];
+            utilization_gpu: (number | null)[];
+            uuid: string[];
+        };
+        /**
+         * GlanceModel
+         * @description What some of the devices are.
+         */
+        GlanceModel: {
+            /** @description MIG is on: the work is done by the slices. */
+            is_partitioned: boolean;
+            /** @enum {unknown} */
+            kind: "gpu" | "slice";
+            /** @enum {unknown} */
+            memory_basis: "framebuffer" | "framebuffer_with_reserved" | "host";
+            memory_total_bytes: number | null;
+            /** @description The product name as the driver gives it. */
+            name: string;
+            /** @description Of a slice, its MIG profile, such as 1g.10gb. */
+            profile: string | null;
+            /** @description The product name without the words everyone leaves out. */
+            short_name: string;
+            vendor: string;
+        };
+        /**
+         * GlanceNodes
+         * @description All nodes, in the order in which people see them: position i of every list belongs to one node.
+         */
+        GlanceNodes: {
+            /** @description How long ago the last report came; null if there was none. */
+            age_seconds: (number | null)[];
+            /** @description How many of ``devices`` are the node's; they follow each other. */
+            device_count: number[];
+            /** @description What machines call themselves; null before the first report. */
+            hostname: (string | null)[];
+            id: string[];
+            /** @description The shown names. */
+            name: string[];
+            reason: string[];
+            state: ("live" | "never" | "offline" | "stale")[];
+        };
+        /**
+         * GlanceProblem
+         * @description What a node says is wrong.
+         */
+        GlanceProblem: {
+            /** @description Position in ``nodes``. */
+            node: number;
+            problem: components["schemas"]["Problem"];
+        };
+        /**
+         * GlanceProcesses
+         * @description All processes that compute: position i of every list belongs to one process on one device.
+         */
+        GlanceProcesses: {
+            /** @description Positions in ``devices``. */
+            device: number[];
+            gpu_memory_mebibytes: (number | null)[];
+            pid: number[];
+            /** @description UTC epoch seconds by the node's clock. */
+            started_at: (number | null)[];
+            user: (string | null)[];
         };
         /**
          * GroupHealth
@@ -4672,6 +4801,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FleetView"];
+                };
+            };
+            /** @description Not a success; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getGlance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Glance"];
                 };
             };
             /** @description Not a success; the body says why. */

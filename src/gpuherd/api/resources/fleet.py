@@ -1,14 +1,16 @@
-"""GET /api/v1/fleet: everything at once."""
+"""GET /api/v1/fleet: everything at once, or at a glance."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
-from litestar import Request, get
+from litestar import Request, Response, get
 from litestar.params import QueryParameter
 
 from gpuherd.api.access import Access, needs, viewer_of
+from gpuherd.api.asgi import takes_gzip
 from gpuherd.api.services import Services
+from gpuherd.fleet.glance import Glance
 from gpuherd.fleet.views import FleetView
 
 __all__ = ["handlers"]
@@ -35,4 +37,27 @@ def handlers(services: Services) -> list[Any]:
             return await services.called_view(viewer_of(request), node)
         return await services.fleet_view(viewer_of(request))
 
-    return [get_fleet]
+    @get(
+        "/fleet/glance",
+        operation_id="getGlance",
+        opt=needs(Access.LOOK),
+        summary="What is free, and who has what",
+    )
+    async def get_glance(request: Request[Any, Any, Any]) -> Response[Glance]:
+        """All nodes and devices with their states, users and bookings, as columns, as of the last tick.
+
+        A seventh of what ``GET /fleet`` tells, and a twentieth with ``Accept-Encoding: gzip``: for whoever asks often,
+        or for a herd of thousands. Command lines and whatever a look does not show are left out.
+        """
+        glance = await services.glance(viewer_of(request))
+        headers = {"Vary": "Accept-Encoding, Authorization, Cookie"}
+        compressed = await glance.compressed() if takes_gzip(request.headers.get("accept-encoding")) else None
+        if compressed is not None:
+            headers["Content-Encoding"] = "gzip"
+        return Response(
+            cast("Any", glance.plain if compressed is None else compressed),
+            media_type="application/json",
+            headers=headers,
+        )
+
+    return [get_fleet, get_glance]
