@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from gpuherd.auth.oidc_token import read_keys
 from gpuherd.auth.secret_files import read_secret
 from gpuherd.auth.way_settings import OidcSettings
-from gpuherd.model.errors import Failed, Misconfigured, Refused
+from gpuherd.model.errors import Failed, Misconfigured, Refused, system_reason
 from gpuherd.model.text import clean
 
 __all__ = ["Metadata", "Provider", "Tokens", "is_safe_url"]
@@ -289,5 +289,7 @@ def _shown(url: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        return clean(system_reason(error), 160)
     cause = getattr(error, "certificate_error", None) or error
     return clean(getattr(cause, "verify_message", None) or str(cause) or type(error).__name__, 160)

@@ -4,7 +4,9 @@
 retried, counted and shown; *Misconfigured* stops the start; *Refused* is the answer to bad or forbidden input.
 """
 
-__all__ = ["Failed", "GpuherdError", "Misconfigured", "Refused", "Unavailable"]
+import os
+
+__all__ = ["Failed", "GpuherdError", "Misconfigured", "Refused", "Unavailable", "system_reason"]
 
 
 class GpuherdError(Exception):
@@ -29,3 +31,12 @@ class Refused(GpuherdError):  # noqa: N818
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def system_reason(error: OSError) -> str:
+    """Give the system's words for what went wrong; asyncio puts the address in their place, aiohttp wraps that."""
+    cause: OSError = getattr(error, "os_error", error)
+    words = cause.strerror or str(cause) or type(cause).__name__
+    if words.startswith("Connect call failed") and cause.errno is not None:
+        return os.strerror(cause.errno)
+    return words

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import aiohttp
 from yarl import URL
 
+from gpuherd.model.errors import system_reason
 from gpuherd.model.targets import Target
 from gpuherd.model.text import clean
 from gpuherd.sources.following import ContactFailed
@@ -101,5 +102,5 @@ async def _capped(response: aiohttp.ClientResponse, where: str) -> bytes:
 def _unreachable(where: str, error: aiohttp.ClientConnectorError) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"{where}: the name cannot be resolved; check it in the list of nodes and in DNS"
-    reason = clean(error.os_error.strerror or str(error.os_error), 80)
+    reason = clean(system_reason(error), 80)
     return f"{where} cannot be reached ({reason}): is the tool running there, and the port open?"

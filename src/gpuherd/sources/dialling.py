@@ -22,7 +22,7 @@ from aiohttp import (
 from msgspec import Struct
 
 from gpuherd import __version__
-from gpuherd.model.errors import Misconfigured
+from gpuherd.model.errors import Misconfigured, system_reason
 from gpuherd.model.text import clean
 from gpuherd.sources.following import ContactFailed
 from gpuherd.sources.resolving import NodeResolver
@@ -160,7 +160,7 @@ def _os_failure(place: Place, error: OSError) -> ContactFailed:
         return place.failure("unreachable", "there is no way to that address; check the network")
     if number in (errno.ECONNRESET, errno.EPIPE):
         return _hangs_up(place)
-    return place.failure("unreachable", clean(error.strerror or str(error) or type(error).__name__, 200))
+    return place.failure("unreachable", clean(system_reason(error), 200))
 
 
 def _hangs_up(place: Place) -> ContactFailed:

@@ -17,7 +17,7 @@ from gpuherd.discovery.consul.address import service_address
 from gpuherd.discovery.consul.answers import parse_services
 from gpuherd.discovery.files import Reading, located, read_text
 from gpuherd.discovery.settings import ConsulSettings
-from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.model.errors import Failed, Misconfigured, system_reason
 from gpuherd.model.targets import NodeWay, Target
 from gpuherd.model.text import clean
 
@@ -209,4 +209,6 @@ def _tls_reason(error: aiohttp.ClientSSLError) -> str:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return clean(system_reason(error), 120)
     return clean(str(error) or type(error).__name__, 120)

@@ -7,6 +7,7 @@ import errno
 import socket
 from collections.abc import Iterable, Sequence
 
+from gpuherd.model.errors import system_reason
 from gpuherd.model.text import clean
 from gpuherd.wiring.doctor.steps import StepFailed, plural
 from gpuherd.wiring.doctor.threads import in_thread
@@ -97,7 +98,7 @@ def _refusal(error: OSError, address: str, port: int, remedy: str) -> StepFailed
     if error.errno in _NO_ROUTE:
         return StepFailed(
             "no route",
-            f"there is no route to {address} ({error.strerror}): the machine is off, in a network that cannot be "
+            f"there is no route to {address} ({system_reason(error)}): the machine is off, in a network that cannot be "
             "reached from here, or a firewall turns us away",
         )
     if error.errno in _FORBIDDEN:
@@ -105,9 +106,7 @@ def _refusal(error: OSError, address: str, port: int, remedy: str) -> StepFailed
             "forbidden here",
             f"this machine's own firewall forbids connections to {where}; allow them (see `nft list ruleset`)",
         )
-    return StepFailed(
-        "cannot connect", f"cannot connect to {where} ({clean(error.strerror or str(error), 100)})"
-    )
+    return StepFailed("cannot connect", f"cannot connect to {where} ({clean(system_reason(error), 100)})")
 
 
 async def _silent(address: str, port: int, seconds: float) -> StepFailed:
