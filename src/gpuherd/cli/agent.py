@@ -82,11 +82,11 @@ def command(
         given["join_token_file"] = _systemd_credential("gpuherd-join-token")
     config = load(config_file, {"agent": {**given, "collectors": list(collectors) or None}})
     settings = config.agent
-    if settings.listen is not None and settings.listen_secret_file is None:
-        secret_file = _systemd_credential("gpuherd-listen-secret")
+    if settings.listen is not None:
+        secret_file = _handed_over(settings.listen_secret_file, "listen-secret")
         settings = msgspec.structs.replace(settings, listen_secret_file=secret_file)
-    if settings.node_info_listen is not None and settings.node_info_password_file is None:
-        password_file = _systemd_credential("gpuherd-node-password")
+    if settings.node_info_listen is not None:
+        password_file = _handed_over(settings.node_info_password_file, "node-password")
         settings = msgspec.structs.replace(settings, node_info_password_file=password_file)
     with config.source.locating():
         spec = probe_spec(settings)
@@ -101,6 +101,13 @@ def _systemd_credential(name: str) -> str | None:
     file = Path(folder) / name if folder else None
     # A blank one is the unit's default, which stands for none.
     return str(file) if file is not None and file.is_file() and file.read_bytes().strip() else None
+
+
+def _handed_over(file: str | None, name: str) -> str | None:
+    """Give the file with a secret: of one in /etc/gpuherd, which is root's, what systemd hands over to the service."""
+    if file in (None, f"/etc/gpuherd/{name}"):
+        return _systemd_credential(f"gpuherd-{name}") or file
+    return file
 
 
 def _state_dir(settings: AgentSettings) -> Path:

@@ -31,7 +31,7 @@ def old_status(port: int, password: str) -> Any:
         return json.load(answer)
 
 
-@pytest.mark.parametrize("way", ["option", "systemd"])
+@pytest.mark.parametrize("way", ["option", "systemd", "systemd, by name"])
 def test_an_agent_that_listens(tmp_path: Path, way: str) -> None:
     secret_file = write_secret(tmp_path / "secrets", secret_of(NODE_ID))
     port, old_port = free_port(), free_port()
@@ -54,6 +54,11 @@ def test_an_agent_that_listens(tmp_path: Path, way: str) -> None:
         (tmp_path / "secrets" / "gpuherd-node-password").write_text("of-old\n")
         environment = {"CREDENTIALS_DIRECTORY": str(tmp_path / "secrets")}
         config.write_text(f'{config.read_text()}node_info_listen = "127.0.0.1:{old_port}"\n')
+    if way == "systemd, by name":  # these are root's, and not there at all here
+        config.write_text(
+            f'{config.read_text()}listen_secret_file = "/etc/gpuherd/listen-secret"\n'
+            'node_info_password_file = "/etc/gpuherd/node-password"\n'
+        )
 
     async def pull() -> None:
         async with small_hub() as hub:
@@ -64,7 +69,7 @@ def test_an_agent_that_listens(tmp_path: Path, way: str) -> None:
         report = eventually(lambda: status(port), lambda seen: isinstance(seen, dict))
         assert report["facts"]["host"]["hostname"]
         asyncio.run(pull())
-        if way == "systemd":
+        if way != "option":
             assert old_status(old_port, "of-old")["hostname"] == report["facts"]["host"]["hostname"]
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 old_status(old_port, "another")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, NoHub
+from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, NoHub, names_of
 from gpuherd.wiring.doctor.hub_word import HubWord
 from gpuherd.wiring.doctor.steps import Journal, is_well, plural
 from gpuherd.wiring.doctor.summary import summed_up
@@ -22,7 +22,8 @@ async def tell_arrivals(api: HubApi, health: HubHealth, journal: Journal, listed
     except NoHub as error:
         journal.skipped("nodes", f"not told: {error}")
         return
-    arrivals = [node for node in nodes if node.name not in listed]
+    known: set[str] = set().union(*map(names_of, listed))
+    arrivals = [node for node in nodes if known.isdisjoint((node.id, node.name))]
     well, ill = 0, 0
     for node in arrivals:
         seen = Journal()

@@ -15,11 +15,12 @@ from msgspec import Struct
 
 from gpuherd.api.settings import HubSettings
 from gpuherd.auth.local_key import read_local_key
-from gpuherd.model.errors import Failed
+from gpuherd.auth.node_ids import node_id_for
+from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.reports import Problem
 from gpuherd.wiring.doctor.asking import Answer, HttpPlace, ask
 
-__all__ = ["ANYWHERE", "HubApi", "HubHealth", "HubNode", "NoHub", "is_locked"]
+__all__ = ["ANYWHERE", "HubApi", "HubHealth", "HubNode", "NoHub", "is_locked", "names_of"]
 
 T = TypeVar("T")
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
@@ -181,3 +182,11 @@ def is_locked(file: Path) -> bool | None:
     finally:
         os.close(descriptor)
     return False
+
+
+def names_of(host: str) -> set[str]:
+    """Give the names by which the hub may know a host: its own, and the id made of it."""
+    try:
+        return {host, node_id_for(host)}
+    except Refused:
+        return {host}

@@ -79,7 +79,10 @@ class HubWord:
                 f"nothing has come from {node.name} for {silence}",
             )
         if trouble is not None:
-            self._journal.failed("contact", f"{fact}; the hub complains", f"{node.name}: {trouble.message}")
+            said = trouble.message
+            if not said.startswith((node.id, node.name)):
+                said = f"{node.name}: {said}"
+            self._journal.failed("contact", f"{fact}; the hub complains", said)
         else:
             remedy = _REMEDIES.get(node.way, "the hub's log says more")
             if node.way == "push":

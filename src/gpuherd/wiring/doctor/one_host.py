@@ -9,12 +9,12 @@ from msgspec import structs
 
 from gpuherd.auth.enrolment import node_id_for
 from gpuherd.discovery.hosts import parse_host
-from gpuherd.model.errors import Failed, Misconfigured, Refused
+from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.sources.settings import SshSettings
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.files import owner_of
 from gpuherd.wiring.doctor.folders import FoundDrop, SeenFolder, judge_drop, look_into
-from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode, NoHub
+from gpuherd.wiring.doctor.hub_api import HubApi, HubHealth, HubNode, NoHub, names_of
 from gpuherd.wiring.doctor.hub_word import HubWord, trouble_of
 from gpuherd.wiring.doctor.linked import PullLink
 from gpuherd.wiring.doctor.lists import ask_lists, looked_in, resembling
@@ -158,7 +158,7 @@ class HostExamination:
         except NoHub as error:
             self._no_word = str(error)
             return None
-        wanted = {self._host, _id_of(self._host)}
+        wanted = names_of(self._host)
         return next((node for node in nodes if node.id in wanted or node.name == self._host), None)
 
     async def _dropped(self) -> FoundDrop | None:
@@ -244,10 +244,3 @@ class HostExamination:
         )
         self._tell_user("ssh")
         await Walk(self._config, target, reach, self._journal).run()
-
-
-def _id_of(host: str) -> str:
-    try:
-        return node_id_for(host)
-    except Refused:
-        return host
