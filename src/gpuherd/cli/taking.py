@@ -134,10 +134,9 @@ class Taking:
             error = self._asked.nothing(look, found)
             together = " together" if most < len(usable) else ""
             bookable = " that can be booked" if len(usable) < len(found.known) else ""
-            raise Refused(
-                "too_few_devices",
-                f"{error}; there are only {most} such{together}{bookable}, so waiting is in vain",
-            )
+            number = f"there is only {most}" if most == 1 else f"there are only {most}"
+            such = f"{number if most else 'there is none'} such{together}{bookable}"
+            raise Refused("too_few_devices", f"{error}; {such}, so waiting is in vain")
         if self._holding is not None:
             self._try_to_book(usable[: wish.count])
 

@@ -74,7 +74,7 @@ def test_what_cannot_be_is_told_before_anyone_waits(tmp_path: Path) -> None:
             code, _, told = await member.run("wait", "--node", "n3", "--then-book", "whenever")
             assert (code, "whenever" in told) == (3, True)
             code, _, told = await member.run("wait", "-n", "2", "--node", "n3")
-            assert (code, "there are only 1 such, so waiting is in vain" in told) == (3, True)
+            assert (code, "there is only 1 such, so waiting is in vain" in told) == (3, True)
             together = await member.run("wait", "-n", "5", "--same-node", "--anywhere")
             assert (together[0], "only 4 such together, so waiting is in vain" in together[2]) == (3, True)
             code, said, told = await member.run("wait", "--node", "n3", "--timeout", "1s")

@@ -121,7 +121,8 @@ def _telling(file: Path, done: Sequence[str] = ()) -> Iterator[None]:
 _REMEDIES = {
     errno.EACCES: "let this user write in that folder",
     errno.EPERM: "let this user write in that folder",
-    errno.EROFS: "the file system is mounted read-only",
+    errno.EROFS: "the file system is mounted read-only, or a unit of systemd lets its service not write there "
+    "(ReadWritePaths=)",
     errno.ENOSPC: "make room on that disk",
     errno.EDQUOT: "the user's quota is used up",
     errno.EFBIG: "a limit on the size of files (ulimit -f) is in the way",
