@@ -46,7 +46,7 @@ class Glances:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._made: dict[PrivacyClass, SentGlance] = {}
-        self._making: dict[PrivacyClass, asyncio.Task[SentGlance]] = {}
+        self._making: dict[tuple[PrivacyClass, int], asyncio.Task[SentGlance]] = {}
         self._editions = 0
 
     def renew(self) -> None:
@@ -59,10 +59,11 @@ class Glances:
         made = self._made.get(privacy)
         if made is not None:
             return made
-        making = self._making.get(privacy)
+        edition = privacy, self._editions
+        making = self._making.get(edition)
         if making is None:
-            making = self._making[privacy] = asyncio.create_task(self._make(privacy))
-            making.add_done_callback(lambda _: self._making.pop(privacy, None))
+            making = self._making[edition] = asyncio.create_task(self._make(privacy))
+            making.add_done_callback(lambda _: self._making.pop(edition, None))
         # Who gives up waiting does not take it away from the others.
         return await asyncio.shield(making)
 

@@ -105,7 +105,7 @@ def _systemd_credential(name: str) -> str | None:
 
 def _handed_over(file: str | None, name: str) -> str | None:
     """Give the file with a secret: of one in /etc/gpuherd, which is root's, what systemd hands over to the service."""
-    if file in (None, f"/etc/gpuherd/{name}"):
+    if file is None or Path(file) == Path("/etc/gpuherd", name):
         return _systemd_credential(f"gpuherd-{name}") or file
     return file
 

@@ -13,7 +13,7 @@ import click
 from gpuherd.cli.asking import client, hub_options
 from gpuherd.cli.names import remember_names
 from gpuherd.cli.showing import is_terminal
-from gpuherd.model.errors import Refused
+from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ def reduced_json(answer: bytes, herd: Herd) -> str:
     import msgspec
 
     kept = {node.id: {gpu.uuid for gpu in node.devices} for node in herd.nodes}
-    told = msgspec.json.decode(answer)
+    try:
+        told = msgspec.json.decode(answer)
+    except msgspec.DecodeError as error:  # in what this client does not look at
+        raise Failed(f"the hub answers what is no JSON of this time: {error}") from None
     told["nodes"] = [node for node in told["nodes"] if node["id"] in kept]
     for node in told["nodes"]:
         node["devices"] = [gpu for gpu in node["devices"] if gpu["facts"]["uuid"] in kept[node["id"]]]

@@ -14,6 +14,7 @@ NOT_A_HUB = "not_a_hub"
 """The code of an answer that is no hub's, but of something on the way."""
 MESSAGE_LENGTH = 500
 _NOT_ALLOWED = frozenset({401, 403})
+_TOO_LATE = 408
 _TOO_MANY = 429
 
 
@@ -42,7 +43,15 @@ class HubRefused(GpuherdError):  # noqa: N818 - what the hub did
 
     @property
     def is_final(self) -> bool:
-        """Whether the same would be refused again. A proxy may say anything while the hub behind it is away."""
-        if self.status >= 500 or self.is_unheard:
+        """Whether the same would be refused again, and nothing was done.
+
+        What took the hub too long it may still do. A proxy may say anything while the hub behind it is away.
+        """
+        if self.status >= 500 or self.status == _TOO_LATE or self.is_unheard:
             return False
-        return self.status in _NOT_ALLOWED or self.detail.code != NOT_A_HUB
+        return self.status in _NOT_ALLOWED or not self.is_of_no_hub
+
+    @property
+    def is_of_no_hub(self) -> bool:
+        """Whether something else than a hub has answered."""
+        return self.detail.code == NOT_A_HUB

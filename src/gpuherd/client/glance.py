@@ -90,7 +90,8 @@ class Glance(Struct, frozen=True, kw_only=True):
     problems: list[_NodeProblem] = []
 
     def herd(self) -> Herd:
-        """Make nodes and GPUs of it; ``ValueError`` or ``IndexError`` if its columns do not fit together."""
+        """Make nodes and GPUs of it; ``ValueError`` or ``OverflowError`` if it cannot be so."""
+        self._check_places()
         gpus, nodes = self._gpus(), self.nodes
         problems: dict[int, list[Problem]] = {}
         for told in self.problems:
@@ -122,6 +123,17 @@ class Glance(Struct, frozen=True, kw_only=True):
             )
             first += count
         return Herd(time=self.time, notices=self.notices, nodes=tuple(made))
+
+    def _check_places(self) -> None:
+        gpus = len(self.devices.uuid)
+        for places, count in (
+            (self.devices.model, len(self.models)),
+            (self.processes.device, gpus),
+            ([told.device for told in self.bookings], gpus),
+            ([told.node for told in self.problems], len(self.nodes.id)),
+        ):
+            if places and (min(places) < 0 or max(places) >= count):
+                raise ValueError("a place where nothing is")
 
     def _gpus(self) -> list[Gpu]:
         devices, models = self.devices, self.models
@@ -193,7 +205,7 @@ class Glance(Struct, frozen=True, kw_only=True):
 
     def _processes(self) -> dict[int, tuple[UsingProcess, ...]]:
         told = self.processes
-        found: dict[int, tuple[UsingProcess, ...]] = {}
+        found: dict[int, list[UsingProcess]] = {}
         for device, pid, user, started_at, memory in zip(
             told.device,
             told.pid,
@@ -203,9 +215,8 @@ class Glance(Struct, frozen=True, kw_only=True):
             strict=True,
         ):
             one = UsingProcess(pid=pid, user=user, started_at=started_at, gpu_memory_bytes=memory)
-            # Nearly always there is one; adding to a tuple is no worse than a list made into one.
-            found[device] = (*found[device], one) if device in found else (one,)
-        return found
+            found.setdefault(device, []).append(one)
+        return {device: tuple(processes) for device, processes in found.items()}
 
     def _bookings(self) -> dict[int, tuple[GpuBooking, ...]]:
         return {told.device: told.bookings for told in self.bookings}

@@ -120,6 +120,8 @@ def _unpacked(packed: bytes, most: int) -> bytes:
         raise NotHttp("a compressed answer that cannot be read") from None
     if not unpacking.eof and len(body) < most:
         raise NotHttp("it ends too soon")
+    if unpacking.unused_data:
+        raise NotHttp("more than one compressed answer")
     return body
 
 

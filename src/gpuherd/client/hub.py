@@ -63,7 +63,7 @@ class HubClient:
             return self.herd()
         try:
             return glance.herd()
-        except (IndexError, ValueError):
+        except (ValueError, OverflowError):
             raise self._strange() from None
 
     def node(self, node_id: str) -> Node:

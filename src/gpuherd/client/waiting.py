@@ -132,19 +132,23 @@ def wait_for(
     """Try until it works; ``WaitedInVain`` after so long.
 
     While the hub is away, or knows nothing new, it is asked less and less often; ``on_trouble`` is told, and told none
-    when all is well again. What a hub refuses for good is not tried again.
+    when all is well again. What a hub refuses for good is not tried again, nor where no hub has answered yet.
     """
-    began = monotonic()
+    began, has_answered = monotonic(), False
     pace, backoff = Pace(uniform), Backoff(2.0, 60.0, uniform)
     while True:
         try:
             found = attempt()
         except (Failed, HubRefused) as error:
-            if isinstance(error, HubOutdated) or (isinstance(error, HubRefused) and error.is_final):
+            if isinstance(error, HubOutdated) or (
+                isinstance(error, HubRefused)
+                and (error.is_final or (error.is_of_no_hub and not has_answered))
+            ):
                 raise
             on_trouble(error)
             pause = backoff.next_seconds()
         else:
+            has_answered = True
             if backoff.failures:
                 on_trouble(None)
                 backoff.reset()

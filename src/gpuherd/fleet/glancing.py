@@ -70,7 +70,7 @@ class _Piece:
         self,
         inventory: NodeInventory,
         shown: NodeInventory,
-        model_of: Callable[[DeviceInventory], int],
+        model_of: Callable[[DeviceInventory], GlanceModel],
     ) -> None:
         """``inventory``: what ``shown`` was made of; as long as that is the same, so is this."""
         self.inventory = inventory
@@ -115,20 +115,20 @@ class Glancer:
         self._inventory_of = inventory_of
         self._clock = clock
         self._pieces: dict[str, _Piece] = {}
-        self._models: dict[GlanceModel, int] = {}
+        self._models: dict[GlanceModel, GlanceModel] = {}
 
     def prepare(self) -> Iterator[None]:
         """Look at every node whose processes or facts have changed, one a step: the first time takes a while."""
         for node in [*self._nodes.values()]:
+            if self._nodes.get(node.id) is not node:
+                continue  # gone since, or another by the same name
             piece = self._pieces.get(node.id)
-            if node.id in self._nodes and (piece is None or piece.inventory is not self._inventory_of(node)):
+            if piece is None or piece.inventory is not self._inventory_of(node):
                 self._piece(node)
                 yield
 
     def parts(self) -> GlanceParts:
         """Take everything as it is now."""
-        if len(self._models) > MAX_KEPT_MODELS:
-            self._pieces, self._models = {}, {}
         if len(self._pieces) > len(self._nodes):
             self._pieces = {
                 node_id: piece for node_id, piece in self._pieces.items() if node_id in self._nodes
@@ -140,13 +140,14 @@ class Glancer:
         firsts = np.cumsum(counts) - counts
         starts = np.array([node.start for node in nodes], dtype=np.int64)
         rows = np.repeat(starts - firsts, counts) + np.arange(counts.sum())
-        numbered = np.array([*chain.from_iterable(piece.models for piece in pieces)], dtype=np.int64)
-        in_use, models = np.unique(numbered, return_inverse=True)
-        known = [*self._models]
+        # By identity: to compare thousands of models field by field takes as long as all the rest.
+        models = {id(model): model for piece in pieces for model in piece.models}
+        places = {number: place for place, number in enumerate(models)}
+        numbered = [places[id(model)] for piece in pieces for model in piece.models]
         return GlanceParts(
-            models=[known[number] for number in in_use.tolist()],
+            models=[*models.values()],
             nodes=self._glance_nodes(pieces, nodes),
-            devices=self._glance_devices(pieces, nodes, rows, models.tolist()),
+            devices=self._glance_devices(pieces, nodes, rows, numbered),
             processes=_glance_processes(pieces, nodes, firsts.tolist()),
             bookings=self._glance_bookings(rows),
             problems=[
@@ -159,12 +160,11 @@ class Glancer:
     def _piece(self, node: Node) -> _Piece:
         inventory, piece = self._inventory_of(node), self._pieces.get(node.id)
         if piece is None or piece.inventory is not inventory:
-            piece = _Piece(inventory, self.face.inventory(inventory), self._model)
-            self._pieces[node.id] = piece
+            piece = self._pieces[node.id] = _Piece(inventory, self.face.inventory(inventory), self._model)
         return piece
 
-    def _model(self, device: DeviceInventory) -> int:
-        """Give the number of a device's model."""
+    def _model(self, device: DeviceInventory) -> GlanceModel:
+        """Give a device's model: the same object for all devices alike."""
         facts = device.facts
         model = GlanceModel(
             short_name=device.short_name,
@@ -176,7 +176,9 @@ class Glancer:
             memory_total_bytes=facts.memory_total_bytes,
             memory_basis=facts.memory_basis,
         )
-        return self._models.setdefault(model, len(self._models))
+        if len(self._models) >= MAX_KEPT_MODELS:
+            self._models.clear()  # then some are told twice, which harms nobody
+        return self._models.setdefault(model, model)
 
     def _glance_nodes(self, pieces: list[_Piece], nodes: list[Node]) -> GlanceNodes:
         rows = [node.row for node in nodes]

@@ -6,6 +6,7 @@ import asyncio
 import zlib
 
 import msgspec
+import pytest
 
 from gpuherd.api.asgi import takes_gzip
 from gpuherd.api.glances import COMPRESSED_FROM_BYTES, NODES_AT_ONCE, Glances
@@ -72,7 +73,11 @@ def test_what_was_begun_before_a_tick_is_not_kept_beyond_it() -> None:
             await asyncio.sleep(0)
         fleet.tick()
         glances.renew()
+        after = asyncio.create_task(glances.glance("member"))
         old = msgspec.json.decode((await asking).plain, type=Glance)
+        assert msgspec.json.decode((await after).plain, type=Glance).tick == 2, (
+            "what is asked for after it is new"
+        )
         new = msgspec.json.decode((await glances.glance("member")).plain, type=Glance)
         assert (old.tick, new.tick) == (1, 2)
 
@@ -100,3 +105,40 @@ def test_who_can_read_gzip() -> None:
     assert not takes_gzip(None)
     for accepted in ("", "identity", "gzip;q=0", "gzip; q=0.00", "xgzip"):
         assert not takes_gzip(accepted), accepted
+
+
+def test_a_node_that_goes_and_comes_back_meanwhile_is_the_new_one() -> None:
+    async def story() -> None:
+        fleet = herd(NODES, 2)
+        glances = Glances(fleet)
+        asking = asyncio.create_task(glances.glance("member"))
+        for _ in range(2):  # some nodes have been looked at, and the last has not
+            await asyncio.sleep(0)
+        last = f"n{NODES - 1}"
+        fleet.remove_node(last)
+        fleet.add_node(last, last, "push")
+        await asking
+        fleet.tick()
+        glances.renew()
+        glance = msgspec.json.decode((await glances.glance("member")).plain, type=Glance)
+        assert len(glance.devices.uuid) == sum(glance.nodes.device_count) == 2 * (NODES - 1)
+        (inventory,) = (node for node in fleet.snapshot().nodes if node.id == last)
+        assert inventory.devices == (), "nor has the stream been told of the old one"
+
+    asyncio.run(story())
+
+
+def test_names_without_end_take_no_room_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuherd.fleet.glancing.MAX_KEPT_MODELS", 8)
+    clock = ManualClock()
+    fleet = Fleet(clock=clock)
+    fleet.add_node("n", "n", "push")
+    for number in range(5):
+        node = Speaker(fleet, clock, "n", f"boot-{number}")
+        node.describe(*(gpu(index, name=f"NVIDIA Z{number}.{index % 3}") for index in range(6)))
+        node.sample(*[WORKING] * 6)
+        fleet.tick()
+        glance = fleet.glance("member")
+        named = [glance.models[model].name for model in glance.devices.model]
+        assert named == [f"NVIDIA Z{number}.{index % 3}" for index in range(6)]
+        assert len(fleet.glancer("member")._models) <= 8

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import msgspec
+import pytest
 
 from gpuherd.cli.looking import reduced_json
 from gpuherd.client.herd_views import Herd
+from gpuherd.model.errors import Failed
 
 NAMES = (
     "ada",
@@ -55,3 +57,9 @@ def test_some_of_it() -> None:
     assert [(node["name"], [gpu["facts"]["uuid"] for gpu in node["devices"]]) for node in told["nodes"]] == [
         ("Ünïcode", ["GPU-1"])
     ]
+
+
+def test_a_number_that_is_none_is_told() -> None:
+    herd = msgspec.json.decode(answer(), type=Herd)
+    with pytest.raises(Failed, match="no JSON of this time"):
+        reduced_json(answer().replace(b'"weather": null', b'"weather": 1e400'), herd)

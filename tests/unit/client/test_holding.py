@@ -59,6 +59,8 @@ class Line:
             answer = held.pop(number)
         if fate == "after":
             raise HubSilent("lost")
+        if fate == "too late":
+            raise HubRefused(408, HubError(code="timeout", message="it took too long"))
         if fate == "error":
             raise HubRefused(503, HubError(code="unavailable", message="the records do not answer"))
         return msgspec.json.encode(answer)
@@ -94,7 +96,7 @@ def test_book_and_give_back(line: Line, holding: Holding) -> None:
     assert line.shared["asked"] == ["bookings", "bookings/1/release"]
 
 
-@pytest.mark.parametrize("fate", ["after", "error"])
+@pytest.mark.parametrize("fate", ["after", "error", "too late"])
 def test_what_was_booked_unheard_is_found(line: Line, holding: Holding, fate: str) -> None:
     line.shared["lose"] = [fate]
     with pytest.raises(HubSilent):
@@ -131,7 +133,7 @@ def test_what_a_hub_does_long_after_it_was_asked_is_given_back_too(line: Line, h
 def test_giving_back_is_tried_again_unless_someone_is_in_a_hurry(line: Line, holding: Holding) -> None:
     holding.book(DEVICES, {"end": "2h"})
     troubles: list[Exception] = []
-    line.shared["lose"] = ["before", "error"]
+    line.shared["lose"] = ["before", "error", "too late"]
     holding.give_back(on_trouble=troubles.append)
     assert (line.shared["bookings"], len(troubles)) == ({}, 1)
 

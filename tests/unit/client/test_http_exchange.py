@@ -174,8 +174,9 @@ def test_a_compressed_answer_becomes_no_larger_than_is_allowed() -> None:
         (b"not compressed at all", b"gzip"),
         (b"abc", b"br"),
         (gzip.compress(b"abc", mtime=0), b"gzip, gzip"),
+        (gzip.compress(b"abc", mtime=0) * 2, b"gzip"),
     ],
-    ids=["cut off", "none", "another coding", "twice"],
+    ids=["cut off", "none", "another coding", "twice", "two of them"],
 )
 def test_what_cannot_be_unpacked_is_told(content: bytes, coding: bytes) -> None:
     with saying(packed(content, coding)) as server, pytest.raises(NotHttp):

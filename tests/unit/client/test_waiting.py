@@ -166,10 +166,17 @@ def test_it_is_asked_ever_more_seldom_but_never_seldom() -> None:
 
 
 def test_a_hub_that_is_away_is_waited_for() -> None:
-    away = (HubSilent("away"), refusal(503), refusal(429), refusal(404, NOT_A_HUB), Failed("old"))
+    away = (
+        HubSilent("away"),
+        refusal(503),
+        refusal(429),
+        refusal(408),
+        refusal(404, NOT_A_HUB),
+        Failed("old"),
+    )
     waiting = Waiting(None, *away, None, "found")
     assert waiting.wait() == "found"
-    assert waiting.troubles == ["away", "no", "no", "no", "old", None]
+    assert waiting.troubles == ["away", "no", "no", "no", "no", "old", None]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +193,13 @@ def test_what_is_refused_for_good_is_not_tried_again(error: Exception) -> None:
     waiting = Waiting(None, error, "found")
     with pytest.raises(type(error)):
         waiting.wait()
+
+
+def test_an_address_where_no_hub_has_answered_yet_is_told_at_once() -> None:
+    waiting = Waiting(HubSilent("away"), refusal(404, NOT_A_HUB), "found")
+    with pytest.raises(HubRefused):
+        waiting.wait()
+    assert waiting.troubles == ["away"]
 
 
 def test_waiting_ends_in_time_also_while_the_hub_is_away() -> None:

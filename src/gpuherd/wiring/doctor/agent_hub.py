@@ -35,6 +35,10 @@ __all__ = ["AgentExamination", "agent_state_dir"]
 
 
 INSTALLED = Path("/var/lib/gpuherd-agent")
+UNITS = tuple(
+    Path(folder, "gpuherd-agent.service")
+    for folder in ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+)
 """Where the service of `gpuherd install` keeps it, which the configuration need not say."""
 
 
@@ -47,8 +51,9 @@ def agent_state_dir(settings: AgentSettings, given: Path | None) -> Path:
     systemd = os.environ.get("STATE_DIRECTORY")
     if systemd:
         return Path(systemd.partition(":")[0])
-    # To anyone but root it is a link to where they may not look.
-    return INSTALLED if os.path.lexists(INSTALLED) else default_state_dir() / "agent"
+    # To anyone but root it is a link to where they may not look; it stays when the service is taken away.
+    is_service = os.path.lexists(INSTALLED) and any(unit.exists() for unit in UNITS)
+    return INSTALLED if is_service else default_state_dir() / "agent"
 
 
 def _is_installed(credential_file: Path) -> bool:
@@ -246,6 +251,8 @@ class AgentExamination:
                 self._journal.skipped(
                     step, "agent.listen_secret_file is not set; systemd may give it to the agent"
                 )
+            elif is_there(Path(file)) and not os.access(file, os.R_OK):
+                self._journal.skipped(step, f"{file} may not be read by this user")
             else:
                 read_secret(file, "secret of this node")
                 self._journal.ok(step, f"{file} can be read")

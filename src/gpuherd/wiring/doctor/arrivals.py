@@ -11,6 +11,8 @@ from gpuherd.wiring.doctor.summary import summed_up
 
 __all__ = ["tell_arrivals"]
 
+COMING = frozenset({"push", "gpustat", "file"})
+"""The other ways are the hub's own to its lists, also to the last good one of a list that cannot be read now."""
 MOST_TOLD = 20
 """More that are ill have one cause, most often."""
 
@@ -23,7 +25,7 @@ async def tell_arrivals(api: HubApi, health: HubHealth, journal: Journal, listed
         journal.skipped("nodes", f"not told: {error}")
         return
     known: set[str] = set().union(*map(names_of, listed))
-    arrivals = [node for node in nodes if known.isdisjoint((node.id, node.name))]
+    arrivals = [node for node in nodes if node.way in COMING and known.isdisjoint((node.id, node.name))]
     well, ill = 0, 0
     for node in arrivals:
         seen = Journal()

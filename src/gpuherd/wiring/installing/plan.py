@@ -128,7 +128,8 @@ class Installation:
     def agent(self, choices: dict[str, str], join_token: str | None = None) -> Outcome:
         """Install the agent. The token is kept for the first start only, readable by root only."""
         self._check()
-        other_hub = self._other_hub(choices.get("hub_url"))
+        settings = self._agent_settings(choices)
+        other_hub = self._other_hub(settings.hub_url)
         if other_hub is not None and join_token is None:
             raise Misconfigured(
                 f"this node is enrolled at {other_hub}: give a join token of the other hub with --join-token-file to "
@@ -136,13 +137,12 @@ class Installation:
                 f"{self.files.at(CREDENTIAL_PATHS[0])}.hub"
             )
         is_enrolled = self._is_enrolled() and other_hub is None
-        if is_enrolled and join_token is not None and self._is_forgotten(choices):
-            self._leave_hub()
-            is_enrolled = False
+        is_forgotten = is_enrolled and join_token is not None and self._is_forgotten(settings)
+        is_enrolled &= not is_forgotten
         if not is_enrolled and join_token is None:
             self._check_token()
         is_configured = self._configure({"agent": choices}, None)
-        if other_hub is not None:
+        if other_hub is not None or is_forgotten:
             self._leave_hub()
         if not is_enrolled and join_token is not None:
             is_configured |= self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
@@ -253,13 +253,15 @@ class Installation:
             known_to = None if before is None else HubAddress.parse(before).url
         return known_to if known_to is not None and known_to != HubAddress.parse(hub_url).url else None
 
-    def _is_forgotten(self, choices: dict[str, str]) -> bool:
+    def _agent_settings(self, choices: dict[str, str]) -> AgentSettings:
+        """Give what the agent will go by: the configuration, with what is chosen now."""
+        settings = read_config(self.files.text(CONFIG_PATH) or "", CONFIG_PATH).agent
+        return structs.replace(settings, hub_url=choices.get("hub_url", settings.hub_url))
+
+    def _is_forgotten(self, settings: AgentSettings) -> bool:
         """Tell whether the hub does not know the credential any more: then a new token is to be used, not left over."""
         if not self.is_here:
             return False
-        settings = read_config(self.files.text(CONFIG_PATH) or "", CONFIG_PATH).agent
-        if "hub_url" in choices:
-            settings = structs.replace(settings, hub_url=choices["hub_url"])
         file = next(place for path in CREDENTIAL_PATHS if (place := self.files.at(path)).exists())
         return self._is_refused(settings, file)
 

@@ -7,15 +7,19 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.text import clean
 
-__all__ = ["Services", "systemd_version"]
+__all__ = ["Services", "complaint", "systemd_version"]
 
-_COMPLAINT = re.compile(r"(?:gpuherd: |\d{4}-\S+ \S+ (?:WARNING|ERROR|CRITICAL) )(.*)")
-"""A line in the log that says what is wrong: the last words of a program that gives up, or of one that goes on."""
+_START = re.compile(r"Starting (?:gpuherd-|gpuherd )")
+_LAST_WORDS = re.compile(r"gpuherd: (.*)")
+_COMPLAINT = re.compile(r"\d{4}-\S+ \S+ (?:WARNING|ERROR|CRITICAL) (.*)")
+_CHATTER = re.compile(r"(?:Started |Stopping |Stopped |Failed to start |\S+\.service: (?!Failed (?:at|to) ))")
+"""What systemd tells of every service that ends."""
 START_SECONDS = 180.0
 """Longer than the units' own limit, unless a start asks systemd for more time."""
 
@@ -97,10 +101,9 @@ class Services:
         return clean(self._property(unit, "StatusText"), 200)
 
     def last_words(self, unit: str) -> str:
-        """Give the last complaint in a service's log, blank if there is none or this user may not read it."""
-        log = _ask("journalctl", "-q", "--no-pager", "-o", "cat", "-n", "50", "-u", unit).stdout.splitlines()
-        found = next((match for line in reversed(log) if (match := _COMPLAINT.match(line))), None)
-        return clean(found[1], 400) if found else ""
+        """Give what a service has said last against itself since its start; blank if nothing can be read."""
+        log = _ask("journalctl", "-q", "--no-pager", "-o", "cat", "-n", "100", "-u", unit).stdout.splitlines()
+        return clean(complaint(log), 400)
 
     def is_active(self, unit: str) -> bool:
         """Tell whether a service runs."""
@@ -154,3 +157,14 @@ class Services:
         done = _ask(*command)
         if done.returncode != 0:
             raise Failed(f"{' '.join(command)}: {clean(done.stderr.strip(), 400) or 'failed without a word'}")
+
+
+def complaint(log: Sequence[str]) -> str:
+    """Find in a service's log why its last start went wrong: its own words, or the last line that says anything."""
+    starts = [number for number, line in enumerate(log) if _START.match(line)]
+    since = log[starts[-1] + 1 :] if starts else log
+    for words in (_LAST_WORDS, _COMPLAINT):
+        for line in reversed(since):
+            if found := words.match(line):
+                return found[1]
+    return next((line for line in reversed(since) if line.strip() and not _CHATTER.match(line)), "")

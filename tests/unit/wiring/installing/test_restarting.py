@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gpuherd.agent.enrol import hub_file
+from gpuherd.agent.settings import AgentSettings
+from gpuherd.model.errors import Misconfigured
 from gpuherd.wiring.installing import plan
 from gpuherd.wiring.installing.age import is_changed_since
 from gpuherd.wiring.installing.plan import Installation
@@ -74,6 +78,7 @@ class Machine:
         self.root = root
         self.services = FakeServices()
         self.is_forgotten = False
+        self.is_refused: Callable[[AgentSettings, Path], bool] = lambda settings, file: self.is_forgotten
 
     def install(self, *, is_only_check: bool = False, may_start: bool = True) -> Installation:
         return Installation(
@@ -83,7 +88,7 @@ class Machine:
             executable="/opt/gpuherd/bin/gpuherd",
             services=self.services,
             is_here=True,
-            is_refused=lambda settings, file: self.is_forgotten,
+            is_refused=self.is_refused,
         )
 
     def checked(self) -> list[str]:
@@ -193,6 +198,24 @@ def test_a_node_that_the_hub_has_forgotten_is_enrolled_by_a_new_token_and_no_oth
     assert not credential.exists()
     assert (machine.root / "etc/gpuherd/join-token").read_text() == "ghj_other\n"
     assert machine.deeds() == [f"stop {AGENT}", f"restart {AGENT}"]
+
+
+def test_a_hub_that_only_the_configuration_names_is_another_hub_too(machine: Machine) -> None:
+    machine.install().agent(TO_HUB, "ghj_token")
+    credential = machine.root / "var/lib/gpuherd-agent/credential"
+    credential.parent.mkdir(parents=True)
+    credential.write_text("ghn_old")
+    hub_file(credential).write_text("https://gpus.example.org:443")
+
+    def ask(settings: AgentSettings, file: Path) -> bool:
+        raise AssertionError("a credential is shown to the hub that gave it only")
+
+    machine.is_refused = ask
+    with pytest.raises(Misconfigured, match=r"this node is enrolled at https://gpus\.example\.org"):
+        machine.install().agent({})
+    assert credential.exists()
+    machine.install().agent({}, "ghj_other")
+    assert not credential.exists()
 
 
 def test_an_agent_that_does_not_reach_its_hub_says_why(machine: Machine) -> None:
