@@ -19,7 +19,7 @@ help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.ready-all ## Watch this machine: hub, page and agent (http://127.0.0.1:8470)
-	@$(BIN)/gpuherd up --state-dir var/up
+	@$(BIN)/gpuherd up
 
 demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (http://127.0.0.1:8471)
 	@$(BIN)/gpuherd demo

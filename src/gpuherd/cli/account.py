@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuherd.cli.as_owner import acting_as_owner, acting_as_root
+from gpuherd.cli.as_owner import acting_as_owner, acting_as_root, check_used
 from gpuherd.model.people import ROLES
 
 if TYPE_CHECKING:
@@ -31,15 +31,14 @@ def _config(context: click.Context) -> Config:
 
 
 @contextlib.contextmanager
-def _people(context: click.Context) -> Iterator[PeopleRecords]:
+def _people(context: click.Context, *, is_look: bool = False) -> Iterator[PeopleRecords]:
     from gpuherd.api.open_records import open_hub_records
 
     settings = _config(context).hub
-    with (
-        acting_as_owner(settings.state_dir),
-        contextlib.closing(open_hub_records(settings)) as records,
-    ):
-        yield records.people
+    with acting_as_owner(settings.state_dir):
+        check_used(settings, is_look=is_look)
+        with contextlib.closing(open_hub_records(settings)) as records:
+            yield records.people
 
 
 def _actor() -> Actor:
@@ -106,7 +105,7 @@ def list_accounts(context: click.Context, as_json: bool) -> None:
     """List all accounts."""
     import json
 
-    with _people(context) as people:
+    with _people(context, is_look=True) as people:
         accounts = people.load().accounts
     if as_json:
         told = (

@@ -11,10 +11,16 @@ import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpuherd.model.errors import Misconfigured
+from gpuherd.auth.local_key import FILE_NAME as LOCAL_KEY
+from gpuherd.cli.saying import say
+from gpuherd.model.errors import Misconfigured, Refused
 
-__all__ = ["acting_as_owner", "acting_as_root", "become_owner"]
+if TYPE_CHECKING:
+    from gpuherd.api.settings import HubSettings
+
+__all__ = ["acting_as_owner", "acting_as_root", "become_owner", "check_used"]
 
 
 def _owner(folder: Path) -> tuple[int, int] | None:
@@ -84,3 +90,22 @@ def acting_as_root() -> Iterator[None]:
     finally:
         os.setegid(group)
         os.seteuid(user)
+
+
+def check_used(settings: HubSettings, *, is_look: bool = False) -> None:
+    """See that a hub has run with its folder: a running one that keeps to another learns nothing of what is done here.
+
+    ``Refused`` if it is only looked for something and there are no records; else it is said and done, for a hub that is
+    yet to start.
+    """
+    from gpuherd.records.database import records_file
+
+    folder = settings.state_dir
+    if (folder / LOCAL_KEY).exists():
+        return
+    told = f"no hub has run with {folder} yet; if yours keeps to another folder, name it with --state-dir or --config"
+    if is_look:
+        if settings.records_url is None and not records_file(folder).exists():
+            raise Refused("no_hub_here", told)
+        return
+    say(f"gpuherd: {told}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuherd.cli.account import account, setup_link
-from gpuherd.cli.as_owner import become_owner
+from gpuherd.cli.as_owner import become_owner, check_used
 from gpuherd.cli.backup import backup, restore
 from gpuherd.cli.comments import export_comments, import_comments
 
@@ -60,10 +60,12 @@ def _load_as_owner(context: click.Context) -> Config:
     return config
 
 
-def _enrolment(context: click.Context) -> Enrolment:
+def _enrolment(context: click.Context, *, is_look: bool = False) -> Enrolment:
     from gpuherd.api.enrolling import open_enrolment
 
-    return open_enrolment(_load_as_owner(context).hub)
+    settings = _load_as_owner(context).hub
+    check_used(settings, is_look=is_look)
+    return open_enrolment(settings)
 
 
 @command.command()
@@ -145,7 +147,7 @@ def list_tokens(context: click.Context, as_json: bool) -> None:
 
     import msgspec
 
-    with contextlib.closing(_enrolment(context)) as enrolment:
+    with contextlib.closing(_enrolment(context, is_look=True)) as enrolment:
         found = enrolment.tokens(now=time.time())
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(found), indent=2))
@@ -187,6 +189,7 @@ def list_nodes(context: click.Context, as_json: bool) -> None:
     from gpuherd.model.errors import Refused
 
     config = _load_as_owner(context)
+    check_used(config.hub, is_look=True)
     found: list[dict[str, str]] = []
     with contextlib.closing(open_enrolment(config.hub)) as enrolment:
         for record in enrolment.nodes():

@@ -170,7 +170,7 @@ def test_a_state_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> N
 
     async def story() -> None:
         with pytest.raises(Misconfigured, match=r"hub\.state_dir"):
-            async with Hub(HubSettings(state_dir=tmp_path / "file" / "state")):
+            async with Hub(HubSettings(state_dir=tmp_path / "file" / "state", listen="127.0.0.1:0")):
                 pass
 
     asyncio.run(story())

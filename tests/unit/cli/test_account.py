@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from gpuherd.auth.local_key import make_local_key
 from gpuherd.auth.passwords import Passwords
 from gpuherd.auth.setup import setup_digest
 from gpuherd.cli.hub import command
@@ -25,6 +26,8 @@ Hub = Callable[..., Result]
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "state").mkdir()
+    make_local_key(tmp_path / "state")  # as a hub does that has run there
 
     def run(*words: str, typed: str = "") -> Result:
         arguments = ["--state-dir", str(tmp_path / "state"), *words]

@@ -10,6 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from gpuherd.auth.local_key import make_local_key
 from gpuherd.cli import config, hub, import_
 from gpuherd.cli.backup_ import command as backup
 from gpuherd.cli.restore import command as restore
@@ -21,9 +22,9 @@ from gpuherd.model.errors import Refused
 def test_accounts_are_the_hubs_own(tmp_path: Path) -> None:
     place = ["--state-dir", str(tmp_path / "state")]
     made = CliRunner().invoke(user, [*place, "create", "mira", "--generate"])
-    assert made.exit_code == 0, made.output
+    assert made.exit_code == 0, made.stdout
 
-    assert "mira\tmember" in CliRunner().invoke(hub.command, [*place, "account", "list"]).output
+    assert "mira\tmember" in CliRunner().invoke(hub.command, [*place, "account", "list"]).stdout
 
 
 def test_a_backup_comes_back(tmp_path: Path) -> None:
@@ -34,8 +35,8 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
     CliRunner().invoke(user, [*place, "create", "later", "--generate"])
     restored = CliRunner().invoke(restore, [*place, file, "--replace"])
 
-    assert restored.exit_code == 0, restored.output
-    listed = CliRunner().invoke(user, [*place, "list"]).output
+    assert restored.exit_code == 0, restored.stdout
+    listed = CliRunner().invoke(user, [*place, "list"]).stdout
     assert "mira" in listed
     assert "later" not in listed
 
@@ -48,26 +49,26 @@ def test_all_say_where_the_hub_keeps_what_they_change(command: object) -> None:
 
 def test_a_join_token_is_made(tmp_path: Path) -> None:
     made = CliRunner().invoke(token, ["--state-dir", str(tmp_path), "create", "--uses", "3"])
-    assert made.output.startswith("ghj_")
+    assert made.stdout.startswith("ghj_")
 
 
 def test_join_tokens_are_listed_and_revoked_without_being_told(tmp_path: Path) -> None:
     place = ["--state-dir", str(tmp_path)]
-    made = CliRunner().invoke(token, [*place, "create", "--uses", "3"]).output.strip()
-    other = CliRunner().invoke(token, [*place, "create"]).output.strip()
-    listed = CliRunner().invoke(token, [*place, "list"]).output
+    made = CliRunner().invoke(token, [*place, "create", "--uses", "3"]).stdout.strip()
+    other = CliRunner().invoke(token, [*place, "create"]).stdout.strip()
+    listed = CliRunner().invoke(token, [*place, "list"]).stdout
     assert "for 3 nodes" in listed
     assert "for 1 node\t" in listed
-    found = json.loads(CliRunner().invoke(token, [*place, "list", "--json"]).output)
+    found = json.loads(CliRunner().invoke(token, [*place, "list", "--json"]).stdout)
     assert [each["uses_left"] for each in found] == [3, 1]
     for each, secret in zip(found, (made, other), strict=True):
         assert secret[4:] not in listed
         assert each["id"] not in secret
 
     assert (
-        CliRunner().invoke(token, [*place, "revoke", found[0]["id"]]).output == f"revoked {found[0]['id']}\n"
+        CliRunner().invoke(token, [*place, "revoke", found[0]["id"]]).stdout == f"revoked {found[0]['id']}\n"
     )
-    left = json.loads(CliRunner().invoke(token, [*place, "list", "--json"]).output)
+    left = json.loads(CliRunner().invoke(token, [*place, "list", "--json"]).stdout)
     assert left == found[1:]
     again = CliRunner().invoke(token, [*place, "revoke", found[0]["id"]])
     assert isinstance(again.exception, Refused)
@@ -79,7 +80,7 @@ def test_what_they_tell_can_be_had_as_json(tmp_path: Path) -> None:
     CliRunner().invoke(user, [*place, "create", "mira", "--generate"])
 
     def told(command: click.Command, *arguments: str) -> Any:
-        return json.loads(CliRunner().invoke(command, [*place, *arguments, "--json"]).output)
+        return json.loads(CliRunner().invoke(command, [*place, *arguments, "--json"]).stdout)
 
     assert [(each["name"], each["role"]) for each in told(user, "list")] == [("mira", "member")]
     made = told(token, "create", "--uses", "3")
@@ -99,8 +100,29 @@ def test_what_is_imported_and_checked_can_be_had_as_json(tmp_path: Path) -> None
     )
     checked = CliRunner().invoke(config.command, ["check", str(output), "--json"])
 
-    assert [note["sentence"] for note in json.loads(taken.output)["files"][0]["notes"]] == [
+    assert [note["sentence"] for note in json.loads(taken.stdout)["files"][0]["notes"]] == [
         "host gpu01",
         "host gpu02",
     ]
-    assert json.loads(checked.output) == {"file": str(output), "is_good": True}
+    assert json.loads(checked.stdout) == {"file": str(output), "is_good": True}
+
+
+def test_a_folder_where_no_hub_has_run_is_told(tmp_path: Path) -> None:
+    told = f"gpuherd: no hub has run with {tmp_path} yet; if yours keeps to another folder, name it with --state-dir"
+    for command, words in ((token, ["create"]), (user, ["create", "mira", "--generate"])):
+        done = CliRunner().invoke(command, ["--state-dir", str(tmp_path), *words])
+        assert (done.exit_code, done.stderr.startswith(told)) == (0, True), done.stdout
+    assert "mira" in CliRunner().invoke(user, ["--state-dir", str(tmp_path), "list"]).stdout, (
+        "it waits for its hub"
+    )
+    make_local_key(tmp_path)
+    assert CliRunner().invoke(token, ["--state-dir", str(tmp_path), "create"]).stderr == ""
+
+
+@pytest.mark.parametrize("words", [["node", "list"], ["token", "list"], ["account", "list"]])
+def test_who_only_looks_makes_nothing(tmp_path: Path, words: list[str]) -> None:
+    folder = tmp_path / "state"
+    done = CliRunner().invoke(hub.command, ["--state-dir", str(folder), *words])
+    assert isinstance(done.exception, Refused)
+    assert f"no hub has run with {folder} yet" in str(done.exception)
+    assert not folder.exists()
