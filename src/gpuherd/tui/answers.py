@@ -60,10 +60,13 @@ class Answers:
             [Segment(f"{count}", pen.state("free") + pen.strong), Segment(f" {name}   ", pen.text)]
             for name, count in self._free
         ]
+        pieces, left = _listed("  FREE NOW   ", items, width, pen)
         count, name, node = self._together
-        if count > 1:
-            items.append([Segment(f"most together: {count} {name} on {node}", pen.muted)])
-        return _listed("  FREE NOW   ", items, width, pen)
+        if count > 1:  # said where there is room for it: the types are told without
+            for text in (f"most together: {count} {name} on {node}", f"together: {count} on {node}"):
+                if width_of(text) <= left:
+                    return [*pieces, Segment(text, pen.muted)]
+        return pieces
 
     def held_line(self, width: int, pen: Pen, now: float) -> list[Piece]:
         """Say who holds GPUs without using them, and for how long."""
@@ -75,7 +78,7 @@ class Answers:
             ]
             for user, count, since in self._held
         ]
-        return _listed("  HELD IDLE  ", items, width, pen)
+        return _listed("  HELD IDLE  ", items, width, pen)[0]
 
 
 def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> list[Piece]:
@@ -130,17 +133,19 @@ def _cut(pieces: list[Piece], width: int) -> list[Piece]:
     return kept
 
 
-def _listed(title: str, items: list[list[Piece]], width: int, pen: Pen) -> list[Piece]:
-    """Put items after a title, as many as fit as a whole."""
+def _listed(title: str, items: list[list[Piece]], width: int, pen: Pen) -> tuple[list[Piece], int]:
+    """Put items after a title, as many as fit as a whole; give how many cells are left, too.
+
+    An ellipsis stands where some are left out, and only there.
+    """
     pieces: list[Piece] = [Segment(title, pen.muted)]
     left = width - width_of(title)
-    for item in items:
-        size = sum(width_of(piece.text.rstrip()) for piece in item[-1:]) + sum(
-            width_of(piece.text) for piece in item[:-1]
-        )
-        if size > left - 2:
-            pieces.append(Segment("…", pen.muted))
-            break
+    for place, item in enumerate(items, 1):
+        size = sum(width_of(piece.text) for piece in item)
+        last = item[-1].text
+        gap = width_of(last) - width_of(last.rstrip())
+        if size + 1 > left if place < len(items) else size - gap > left:
+            return [*pieces, Segment("…", pen.muted)], 0
         pieces += item
-        left -= sum(width_of(piece.text) for piece in item)
-    return pieces if items else [*pieces, Segment("nothing", pen.text)]
+        left -= size
+    return (pieces, left) if items else ([*pieces, Segment("nothing", pen.text)], 0)

@@ -41,7 +41,7 @@ from gpuherd.tui.listing import Listing, Scene, heading
 from gpuherd.tui.palette import PALETTES, Pen
 from gpuherd.tui.process_list import ProcessList
 from gpuherd.tui.strips import Pane, Strips
-from gpuherd.tui.user_list import Holding, UserList
+from gpuherd.tui.user_list import Holding, UserList, left_out
 from gpuherd.tui.watch import Watch
 from gpuherd.tui.wish import FILTERS, GROUPINGS, SORTINGS, Wish
 
@@ -322,6 +322,8 @@ class TopApp(App[GpuherdError]):
         wish = self._wish
         name = next((node.name for node in self.herd.nodes if node.id == wish.node_id), "a node that is gone")
         said = chosen(wish, name, is_herd=self._view == 0)
+        if isinstance(self._listings[self._view], UserList):
+            said = " · ".join(part for part in (said, left_out(self.herd)) if part)
         titles = [listing.title for listing in self._listings]
         return [tabs_line(titles, self._view, said, self.watched.feed.place, width, self._pen)]
 
@@ -436,7 +438,7 @@ class TopApp(App[GpuherdError]):
         }
         for state, word in {**meanings, "stale": "silent", "unknown": "unknown"}.items():
             legend.append(sign_of(state), style=self._pen.state(state))
-            legend.append(f" {word}  ")
+            legend.append(f" {word}{chr(10) if state == 'held' else '  '}")
         self.push_screen(Help(legend))
 
     def action_open_detail(self) -> None:

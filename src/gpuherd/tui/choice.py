@@ -9,7 +9,7 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -18,7 +18,7 @@ __all__ = ["Choice", "Help"]
 
 _BOX = """
     align: center middle;
-    & > Vertical {
+    & > Vertical, & > VerticalScroll {
         width: 64; max-width: 100%; height: auto; max-height: 100%;
         background: $panel; border: round $primary; padding: 0 1;
     }
@@ -29,13 +29,13 @@ KEYS = (
     ("↑ ↓  j k", "move; PgUp PgDn Home End too"),
     ("Enter", "details of a GPU or node; a user's GPUs"),
     ("← →  Space", "fold and unfold; - and + all"),
-    ("Esc", "back: closes details, ends a search, shows all"),
+    ("Esc", "closes details, ends a search, shows all"),
     ("1 2 3 4 Tab", "herd, processes, users, bookings"),
     ("/", "search as you type: node, type, user, state"),
     ("s  S", "sort by …; the other way round"),
     ("f", "show only free, held idle, faults, mine"),
     ("g", "group by node, type, user or not at all"),
-    ("n", "only the node under the cursor, or all again"),
+    ("n", "only the node under the cursor, or all"),
     ("p", "pause: the picture stands still"),
     ("r", "connect anew, at once"),
     ("t", "dark or light"),
@@ -105,10 +105,18 @@ class Choice(ModalScreen[str | None]):
 
 
 class Help(ModalScreen[None]):
-    """The keys, explained."""
+    """The keys, explained; where they do not fit, they scroll."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter", "leave", show=False)]
-    DEFAULT_CSS = f"Help {{ {_BOX} }}"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,enter", "leave", show=False),
+        Binding("j", "move(1)", show=False),
+        Binding("k", "move(-1)", show=False),
+    ]
+    DEFAULT_CSS = f"""
+    Help {{ {_BOX}
+        & > VerticalScroll {{ scrollbar-size-vertical: 1; }}
+    }}
+    """
 
     def __init__(self, legend: Text) -> None:
         super().__init__()
@@ -120,9 +128,21 @@ class Help(ModalScreen[None]):
         for keys, meaning in KEYS:
             text.append(f"{keys:<13}", style="bold")
             text.append(f"{meaning}\n")
-        with Vertical():
+        with VerticalScroll():
             yield Static(text)
             yield Static(self._legend)
+
+    def on_resize(self) -> None:
+        """Say that there is more than is seen, as soon as that is known."""
+        self.call_after_refresh(self._say_more)
+
+    def _say_more(self) -> None:
+        box = self.query_one(VerticalScroll)
+        box.border_subtitle = "↑ ↓ more" if box.max_scroll_y > 0 else ""
+
+    def action_move(self, by: int) -> None:
+        """Go on or back by lines."""
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
     def action_leave(self) -> None:
         """Back to the list."""

@@ -13,7 +13,7 @@ from gpuherd.client.states import sign_of, state_rank
 from gpuherd.tui.cells import UNKNOWN, Column, Piece, ago, bar, fit, gibibytes, percent, spark, width_of
 from gpuherd.tui.listing import Line, Scene, columns_of, sign_and_word
 from gpuherd.tui.palette import Pen
-from gpuherd.tui.wish import Wish, matcher, sort_key, user_key
+from gpuherd.tui.wish import Wish, bare_nodes, matcher, sort_key, user_key
 
 __all__ = ["Group", "HerdList"]
 
@@ -55,6 +55,11 @@ class Group:
         return f"{self.kind}:{self.node.id if self.node is not None else self.name}"
 
 
+def _node_group(node: LiveNode, gpus: list[LiveGpu], folded: Collection[str]) -> Group:
+    is_folded = bool(folded) and f"node:{node.id}" in folded
+    return Group("node", node.name, gpus, is_folded=is_folded, node=node)
+
+
 class HerdList:
     """All GPUs."""
 
@@ -74,33 +79,43 @@ class HerdList:
             gpus.sort(key=key)  # type: ignore[arg-type] # one kind of key for all
         if wish.is_reversed:
             gpus.reverse()
-        if wish.grouping == "none":
-            return list(gpus)
+        # Elsewhere a node without GPUs has no place of its own, but whoever searches for it finds it.
+        bare = bare_nodes(scene.herd, wish) if wish.grouping == "node" or wish.words else []
         lines: list[Line] = []
-        for group in self._groups(gpus, wish, folded):
-            lines.append(group)
-            if not group.is_folded:
-                lines += group.gpus
-        return lines
+        if wish.grouping == "none":
+            lines += gpus
+        elif wish.grouping == "node":
+            for group in self._node_groups(gpus, bare, wish, folded):
+                lines += [group] if group.is_folded else [group, *group.gpus]
+            return lines
+        else:
+            for group in self._groups(gpus, wish, folded):
+                lines += [group] if group.is_folded else [group, *group.gpus]
+        return lines + [_node_group(node, [], folded) for node in bare]
 
     def _all_nodes(self, scene: Scene, folded: Collection[str]) -> list[Line]:
         lines: list[Line] = []
         for node in scene.herd.nodes:
-            is_folded = bool(folded) and f"node:{node.id}" in folded
-            lines.append(Group("node", node.name, node.gpus, is_folded=is_folded, node=node))
-            if not is_folded:
+            group = _node_group(node, node.gpus, folded)
+            lines.append(group)
+            if not group.is_folded:
                 lines += node.gpus
         return lines
 
+    def _node_groups(
+        self, gpus: Iterable[LiveGpu], bare: list[LiveNode], wish: Wish, folded: Collection[str]
+    ) -> Iterable[Group]:
+        by_node: dict[str, list[LiveGpu]] = {}
+        for gpu in gpus:
+            by_node.setdefault(gpu.node.id, []).append(gpu)
+        nodes = [held[0].node for held in by_node.values()] + bare
+        if bare and wish.sorting == "place":
+            nodes.sort(key=lambda node: node.sort_key, reverse=wish.is_reversed)
+        elif bare and wish.is_reversed:
+            nodes = bare[::-1] + nodes[: -len(bare)]  # what is not known comes last, turned round first
+        return [_node_group(node, by_node.get(node.id, []), folded) for node in nodes]
+
     def _groups(self, gpus: Iterable[LiveGpu], wish: Wish, folded: Collection[str]) -> Iterable[Group]:
-        if wish.grouping == "node":
-            by_node: dict[str, list[LiveGpu]] = {}
-            for gpu in gpus:
-                by_node.setdefault(gpu.node.id, []).append(gpu)
-            for node_id, held in by_node.items():
-                node = held[0].node
-                yield Group("node", node.name, held, is_folded=f"node:{node_id}" in folded, node=node)
-            return
         by_name: dict[str | None, list[LiveGpu]] = {}
         for gpu in gpus:
             names: tuple[str | None, ...] = (gpu.name,) if wish.grouping == "type" else (gpu.users or ("",))

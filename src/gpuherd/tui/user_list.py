@@ -14,7 +14,9 @@ from gpuherd.tui.listing import Line, Scene, columns_of
 from gpuherd.tui.palette import Pen
 from gpuherd.tui.wish import Wish, user_key
 
-__all__ = ["Holding", "UserList", "holdings"]
+__all__ = ["Holding", "UserList", "holdings", "left_out"]
+
+SILENT_STATES = frozenset({"stale", "offline"})
 
 _COLUMNS = (
     Column("user", "user", 8, 24),
@@ -59,12 +61,19 @@ class Holding:
 
 
 def holdings(herd: LiveHerd) -> dict[str | None, Holding]:
-    """Gather processes by their owner."""
+    """Gather what is held by whoever computes on it, as ``gpuherd users`` does.
+
+    Silent nodes are left out: who was there when one was last heard of need not be there now.
+    """
     found: dict[str | None, Holding] = {}
     util, since = herd.numbers["utilization_gpu"], herd.numbers["since"]
     for gpu in herd.gpus():
+        if not gpu.is_countable or herd.states[gpu.row] in SILENT_STATES:
+            continue
         seen: set[str | None] = set()
         for use in gpu.uses:
+            if use.kind != "compute":
+                continue
             holding = found.get(use.user)
             if holding is None:
                 holding = found[use.user] = Holding(use.user)
@@ -76,6 +85,12 @@ def holdings(herd: LiveHerd) -> dict[str | None, Holding]:
                 seen.add(use.user)
                 _note(holding, gpu, herd.states[gpu.row], util[gpu.row], since[gpu.row])
     return found
+
+
+def left_out(herd: LiveHerd) -> str:
+    """Say how many GPUs nobody is counted on, because their nodes are silent; empty if there are none."""
+    count = sum(herd.totals.devices.get(state, 0) for state in SILENT_STATES)
+    return f"{count} GPU{'s' if count != 1 else ''} of silent nodes left out" if count else ""
 
 
 def _note(holding: Holding, gpu: LiveGpu, state: str, load: float | None, since: float | None) -> None:
@@ -91,10 +106,10 @@ def _note(holding: Holding, gpu: LiveGpu, state: str, load: float | None, since:
 
 
 class UserList:
-    """Everyone with a process on a GPU."""
+    """Everyone who computes on a GPU."""
 
     title = "Users"
-    nothing = "nobody has a process on any GPU here"
+    nothing = "nobody holds a GPU here"
 
     def lines(self, scene: Scene, folded: Collection[str]) -> list[Line]:
         """Make one line per user; most GPUs first, unless another order is wished for."""

@@ -8,9 +8,20 @@ from typing import Literal
 from msgspec import Struct
 
 from gpuherd.client.live_herd import LiveHerd
-from gpuherd.client.live_nodes import LiveGpu, natural
+from gpuherd.client.live_nodes import LiveGpu, LiveNode, natural
 
-__all__ = ["FILTERS", "GROUPINGS", "SORTINGS", "Filter", "Grouping", "Sorting", "Wish", "matcher", "sort_key"]
+__all__ = [
+    "FILTERS",
+    "GROUPINGS",
+    "SORTINGS",
+    "Filter",
+    "Grouping",
+    "Sorting",
+    "Wish",
+    "bare_nodes",
+    "matcher",
+    "sort_key",
+]
 
 Sorting = Literal["place", "util", "memory", "user", "state", "age"]
 Filter = Literal["all", "free", "held", "fault", "mine"]
@@ -91,6 +102,24 @@ def matcher(herd: LiveHerd, wish: Wish) -> Callable[[LiveGpu], bool] | None:
         return all(word in gpu.search_text or state.startswith(word) for word in words)
 
     return is_wanted
+
+
+def bare_nodes(herd: LiveHerd, wish: Wish) -> list[LiveNode]:
+    """Give the wanted ones of the nodes on which no GPU can be seen, such as where the driver hangs."""
+    if wish.filter not in ("all", "fault"):
+        return []
+    words, node_id = wish.words, wish.node_id
+    found: list[LiveNode] = []
+    for node in herd.nodes:
+        if node.gpus or (node_id is not None and node.id != node_id):
+            continue
+        state, name = herd.node_states[node.row], node.name.lower()
+        troubles = [*(["fault"] if node.problems else []), *([state] if state != "live" else [])]
+        if wish.filter == "fault" and not troubles:
+            continue
+        if all(word in name or any(told.startswith(word) for told in troubles) for word in words):
+            found.append(node)
+    return found
 
 
 def is_mine(herd: LiveHerd, wish: Wish, gpu: LiveGpu) -> bool:

@@ -16,7 +16,7 @@ from msgspec import structs
 from textual.pilot import Pilot
 
 from gpuherd.client.errors import HubRefused
-from gpuherd.client.herd_views import Herd, Notice
+from gpuherd.client.herd_views import Herd, Notice, Problem
 from gpuherd.client.live import Condition
 from gpuherd.client.live_messages import GpuColumns, GpuStateColumns, HerdChange, OwnProcesses
 from gpuherd.client.live_picture import Pictures
@@ -24,7 +24,7 @@ from gpuherd.client.views import Account, HubError, Session
 from gpuherd.tui import TopApp, looks_light
 from gpuherd.tui.board import Board
 from gpuherd.tui.strips import Pane, Strips
-from support.watched_herd import HOSTILE, ScriptedFeed, StillClock, device, made_up_herd, node, story
+from support.watched_herd import HOSTILE, ScriptedFeed, StillClock, device, made_up_herd, node, process, story
 
 Scenario = Callable[["Stage"], Coroutine[Any, Any, None]]
 
@@ -170,6 +170,145 @@ def test_what_is_left_out(keys: tuple[str, ...], places: list[str] | None) -> No
     play(scenario)
 
 
+def herd_with_bare_nodes() -> Herd:
+    """Nodes on which no GPU can be seen: one between others whose driver hangs, one without a driver, one silent."""
+    herd = made_up_herd()
+    hung = Problem(code="driver_hung", message="the driver does not answer: reboot the node", is_fault=True)
+    first, *others = herd.nodes
+    silent = node("attic-01", state="offline", reason="no report for 2 d")
+    bare = (node("rtx-04", problems=(hung,)), node("storage-01"))
+    return structs.replace(herd, nodes=(silent, first, *bare, *others))
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        (("slash", *"RTX-0"), ["rtx-04"]),
+        (("slash", *"fault", "enter"), ["rtx-04", "l40s-01"]),
+        (("slash", *"-01 off"), ["attic-01", "v100-01"]),
+        (("slash", *"rtx-04 free"), []),
+        (("g", "2", "slash", *"storage"), ["storage-01"]),
+        (("g", "4", "slash", *"storage"), ["storage-01"]),
+        (("f", "4"), ["attic-01", "rtx-04", "l40s-01", "v100-01"]),
+        (("f", "2"), ["h100-01", "a100-01", "l40s-01"]),
+        (("slash", *"storage", "enter", "n", "slash", "ctrl+u"), ["storage-01"]),
+        (
+            ("s", "2", "slash", *"-01"),
+            ["h100-01", "l40s-01", "a100-01", "v100-01", "attic-01", "storage-01"],
+        ),
+        (
+            ("S", "slash", *"-01"),
+            ["v100-01", "l40s-01", "a100-01", "storage-01", "h100-01", "attic-01"],
+        ),
+    ],
+)
+def test_nodes_on_which_no_gpu_can_be_seen_are_found(keys: tuple[str, ...], names: list[str]) -> None:
+    async def scenario(at: Stage) -> None:
+        await at.press(*keys)
+        assert [line.name for line in at.board.lines if hasattr(line, "gpus")] == names
+        assert at.shows("nothing here is like that") == (not names)
+
+    play(scenario, *story(herd_with_bare_nodes(), ticks=1), Condition("live"))
+
+
+def test_a_node_that_was_searched_for_says_what_is_wrong() -> None:
+    async def scenario(at: Stage) -> None:
+        await at.press("slash", *"rtx-04", "enter")
+        assert at.shows("✕ 1 problem")
+        await at.press("enter")
+        assert at.shows("the driver does not answer")
+
+    play(scenario, *story(herd_with_bare_nodes(), ticks=1), Condition("live"))
+
+
+@pytest.mark.parametrize("state", ["stale", "offline"])
+def test_users_of_silent_nodes_are_not_counted_and_that_is_said(state: str) -> None:
+    herd = made_up_herd()
+    silent = node(
+        "h100-09",
+        device("h100-09", 0, state, process(9100, "user07", 40)),
+        device("h100-09", 1, state, process(9101, "user09", 40)),
+        state=state,
+    )
+
+    async def scenario(at: Stage) -> None:
+        await at.press("3")
+        held = {line.user: len(line.gpus) for line in at.board.lines}
+        assert held["user07"] == 2
+        assert "user09" not in held
+        assert at.shows("4 GPUs of silent nodes left out"), "those of v100-01, too"
+        await at.press("slash", *"h100-09")
+        assert at.shows("nobody holds a GPU here")
+        await at.press("escape", "1")
+        assert not at.shows("left out")
+
+    news = story(structs.replace(herd, nodes=(*herd.nodes, silent)), ticks=1)
+    play(scenario, *news, Condition("live"))
+
+
+def test_a_screen_of_someone_holds_no_gpu() -> None:
+    desktop = node(
+        "desk",
+        device("desk", 0, "free", process(9200, "user08", 1, kind="graphics")),
+        device("desk", 1, "busy", process(9201, "user09", 1), process(9202, "user08", 1, kind="graphics")),
+    )
+
+    async def scenario(at: Stage) -> None:
+        await at.press("3")
+        assert [(line.user, len(line.gpus), len(line.processes)) for line in at.board.lines] == [
+            ("user09", 1, 1)
+        ]
+        assert not at.shows("left out")
+
+    herd = structs.replace(made_up_herd(), nodes=(desktop,))
+    play(scenario, *story(herd, ticks=1), Condition("live"))
+
+
+@pytest.mark.parametrize("size", [(60, 20), (60, 18), (60, 12), (120, 40)])
+def test_all_of_the_help_can_be_read(size: tuple[int, int]) -> None:
+    async def scenario(at: Stage) -> None:
+        await at.press("question_mark")
+        is_whole = size[1] >= 20
+        assert at.shows("↑ ↓ more") == (not is_whole)
+        assert at.shows("◌ silent") == is_whole
+        await at.press(*["j"] * 30)
+        assert at.shows("◌ silent")
+        assert at.shows("? unknown"), "to the end"
+        assert at.shows("Enter") == is_whole
+        await at.press("home")
+        assert at.shows("Enter")
+        await at.press("end", "k", "question_mark")
+        assert at.shows("1 Herd")
+
+    play(scenario, size=size)
+
+
+def test_an_ellipsis_stands_only_where_something_is_left_out() -> None:
+    async def scenario(at: Stage) -> None:
+        everything = "FREE NOW   3 RTX 4090   2 H100 80GB   1 GB10"
+        for width in range(120, 20, -1):
+            await at.pilot.resize_terminal(width, 30)
+            await at.pilot.pause()
+            said = at.screen()[1].strip()
+            if width >= len(everything) + 2:
+                assert said.startswith(everything)
+                assert "…" not in said
+            else:
+                assert said.endswith("…"), width
+                assert said[:-1].rstrip() in everything
+                assert width < len(everything) + 2
+            most = "most together: 3 RTX 4090 on b"
+            assert (most in said) == (width >= len(everything) + 5 + len(most)), width
+            assert said.endswith("on b") == (width >= len(everything) + 5 + len("together: 3 on b")), width
+
+    nodes = (
+        node("a", *(device("a", index, "free") for index in range(2))),
+        node("b", *(device("b", index, "free", name="RTX 4090") for index in range(3))),
+        node("c", device("c", 0, "free", name="GB10")),
+    )
+    play(scenario, *story(structs.replace(made_up_herd(), nodes=nodes), ticks=1), Condition("live"))
+
+
 def test_groups() -> None:
     async def scenario(at: Stage) -> None:
         await at.press("g", "2")
@@ -311,9 +450,9 @@ def test_whose_processes_are_mine_says_the_hub() -> None:
 def _started(pid: int) -> float | None:
     for each in made_up_herd().nodes:
         for gpu in each.devices:
-            for process in gpu.processes:
-                if process.pid == pid:
-                    return process.started_at
+            for using in gpu.processes:
+                if using.pid == pid:
+                    return using.started_at
     raise AssertionError(pid)
 
 
