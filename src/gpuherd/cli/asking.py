@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gpuherd.cli.saying import say
-from gpuherd.cli.showing import text_width
+from gpuherd.cli.showing import Cell, Screen
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.text import clean
 
@@ -173,13 +173,23 @@ def span(starts_at: int, ends_at: int) -> str:
     return f"{first[:20]} – {last}"
 
 
-def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
-    """Lay rows out in columns; nothing in them can act on the terminal."""
-    lines = [[clean(cell, 60) for cell in row] for row in (header, *rows)]
-    widths = [max(text_width(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell + " " * (width - text_width(cell)) for cell, width in zip(line, widths, strict=True)
-        ).rstrip()
-        for line in lines
-    )
+def table(
+    rows: Sequence[Sequence[str]],
+    header: Sequence[str],
+    screen: Screen = Screen(),  # noqa: B008 - a tuple
+    *,
+    numbers: Collection[int] = (),
+    drop: Sequence[int] = (),
+) -> str:
+    """Lay rows out in columns, those of ``numbers`` to the right; nothing in them can act on the terminal.
+
+    What the screen has no room for is left out as ``Screen.lay_out`` does it; without a width nothing is.
+    """
+    cells = [
+        [
+            Cell(clean(text, len(text) + 1), None if line else "dim", is_right=column in numbers)
+            for column, text in enumerate(row)
+        ]
+        for line, row in enumerate((header, *rows))
+    ]
+    return "\n".join(screen.lay_out(cells, drop=drop))

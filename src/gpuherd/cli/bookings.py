@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuherd.cli.asking import client, hub_options, moment, own_zone, span, table, telling
+from gpuherd.cli.misplaced import refuse_misplaced
+from gpuherd.cli.showing import Screen
+from gpuherd.cli.times import shown_span
 
 if TYPE_CHECKING:
-    from gpuherd.client.views import Booking
+    from gpuherd.client.views import BookedDevice, Booking
 
 __all__ = ["command"]
 
@@ -49,6 +53,7 @@ def command(
     """
     context.obj = (hub_url, token_file)
     if context.invoked_subcommand is not None:
+        refuse_misplaced(context)
         return
     if mine and everyones:
         raise click.UsageError("--mine or --all, not both")
@@ -73,22 +78,22 @@ def command(
         click.echo(plain_json(hub.last_answer))
         return
     found.sort(key=lambda booking: (booking.starts_at, booking.id))
-    click.echo(_listed(found) if found else "nothing is booked")
+    click.echo(_listed(found, Screen.of(sys.stdout), now) if found else "nothing is booked")
 
 
-def _listed(bookings: list[Booking]) -> str:
+def _listed(bookings: list[Booking], screen: Screen, now: int) -> str:
     rows = [
         [
             str(booking.id),
             _state(booking),
-            span(booking.starts_at, booking.ends_at),
+            shown_span(booking.starts_at, booking.ends_at, now, screen),
             booking.holder,
             _places(booking),
             booking.title,
         ]
         for booking in bookings
     ]
-    return table(rows, ["id", "state", "when", "who", "what", "title"])
+    return table(rows, ["id", "state", "when", "who", "what", "title"], screen, drop=(5, 1, 3))
 
 
 def _state(booking: Booking) -> str:
@@ -101,10 +106,17 @@ def _state(booking: Booking) -> str:
 def _places(booking: Booking) -> str:
     """Name devices briefly: ``gpu07/0,1 gpu08/3``."""
     nodes: dict[str, list[str]] = {}
-    for device in booking.devices:
+    for device in sorted(booking.devices, key=_order):
         node, _, place = device.place.rpartition("/")
         nodes.setdefault(node, []).append(place)
     return " ".join(f"{node}/{','.join(places)}" for node, places in nodes.items())
+
+
+def _order(device: BookedDevice) -> tuple[str, bool, int, int, str]:
+    """Sort by node and index, slices after the index of their GPU; those that are gone come last."""
+    first = device.index if device.parent_index is None else device.parent_index
+    second = -1 if device.parent_index is None else device.index
+    return device.node_name, device.index is None, first or 0, second or 0, device.uuid
 
 
 @command.command()

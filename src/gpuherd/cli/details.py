@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpuherd.cli.asking import span
 from gpuherd.cli.herd_lines import gpu_rows, user_name
 from gpuherd.cli.showing import (
     UNKNOWN,
@@ -16,10 +15,11 @@ from gpuherd.cli.showing import (
     percent_text,
     share_text,
 )
+from gpuherd.cli.times import shown_span
 from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
-    from gpuherd.client.herd_views import Gpu, GpuBooking, Node, Problem, UsingProcess
+    from gpuherd.client.herd_views import Gpu, GpuBooking, HostFacts, Node, Problem, UsingProcess
 
 __all__ = ["gpu_lines", "node_lines"]
 
@@ -43,6 +43,7 @@ _USES = {
 
 def node_lines(node: Node, now: float, screen: Screen) -> list[str]:
     """Show a node: what it is, how it fares, its GPUs, and every process on them."""
+    is_live = _is_live(node)
     host, sample = node.host, node.host_sample
     state = "busy" if node.state == "live" else node.state
     age = f", {ago(node.age_seconds)} ago" if node.age_seconds is not None else ""
@@ -59,21 +60,55 @@ def node_lines(node: Node, now: float, screen: Screen) -> list[str]:
             ("driver", f"{host.driver_version or UNKNOWN}{cuda}"),
             ("system", ", ".join(filter(None, (host.os, host.kernel)))),
             ("agent", host.agent_version or ""),
-            ("up for", ago(sample.uptime_seconds) if sample.uptime_seconds is not None else ""),
         ]
-    if node.clock_skew_seconds is not None and abs(node.clock_skew_seconds) > 2:
-        facts.append(("clock", f"{node.clock_skew_seconds:+.0f} s against the hub's"))
+    if is_live:
+        if sample.uptime_seconds is not None:
+            facts.append(("up for", ago(sample.uptime_seconds)))
+        if node.clock_skew_seconds is not None and abs(node.clock_skew_seconds) > 2:
+            facts.append(("clock", f"{node.clock_skew_seconds:+.0f} s against the hub's"))
+    elif host is not None:
+        facts += _sizes(host)
     lines += _facts(facts, screen)
-    lines += screen.lay_out(_meters(node, screen), indent=2)
+    if is_live:
+        lines += screen.lay_out(_meters(node, screen), indent=2)
     lines += _problems((*node.problems, *node.notes), now, screen)
     if node.devices:
-        lines += ["", *screen.lay_out(gpu_rows(node, now, screen), indent=2, drop=(6, 5, 2, 4))]
+        shown = node if is_live else _without_figures(node)
+        lines += ["", *screen.lay_out(gpu_rows(shown, now, screen), indent=2, drop=(6, 5, 2, 4))]
     processes = [
         (node.place(gpu).removeprefix(f"{node.name}/"), process)
         for gpu in node.devices
         for process in gpu.processes
     ]
-    return [*lines, *_processes(processes, now, screen)]
+    return [*lines, *_processes(processes, node, now, screen, is_live=is_live)]
+
+
+def _is_live(node: Node) -> bool:
+    """Tell whether what a node told last is what it does now."""
+    return node.state in ("live", "")
+
+
+def _without_figures(node: Node) -> Node:
+    from msgspec import structs
+
+    from gpuherd.client.herd_views import GpuSample
+
+    return structs.replace(
+        node, devices=tuple(structs.replace(gpu, sample=GpuSample()) for gpu in node.devices)
+    )
+
+
+def _sizes(host: HostFacts) -> list[tuple[str, str]]:
+    """Tell what does not change while a node is silent."""
+    sizes = [
+        ("CPU", None if host.cpu_count is None else f"{host.cpu_count} cores"),
+        ("memory", None if host.memory_total_bytes is None else bytes_text(host.memory_total_bytes)),
+        *(
+            (clean(disk.mount, 30), None if disk.total_bytes is None else bytes_text(disk.total_bytes))
+            for disk in host.disks
+        ),
+    ]
+    return [(name, size) for name, size in sizes if size is not None]
 
 
 def _meters(node: Node, screen: Screen) -> list[list[Cell]]:
@@ -107,7 +142,8 @@ def _meters(node: Node, screen: Screen) -> list[list[Cell]]:
 
 def gpu_lines(node: Node, gpu: Gpu, now: float, screen: Screen) -> list[str]:
     """Show a GPU or slice: what it is, what it does, who is on it, its bookings, what is wrong."""
-    facts, sample, available = gpu.facts, gpu.sample, gpu.availability
+    facts, available = gpu.facts, gpu.availability
+    is_live = _is_live(node) and gpu.state not in ("stale", "offline")
     since = "" if available.since is None else f" for {ago(now - available.since)}"
     head = (
         f"{screen.paint(clean(node.place(gpu), 80), 'strong')}  {clean(gpu.short_name, 60)}  "
@@ -122,11 +158,28 @@ def gpu_lines(node: Node, gpu: Gpu, now: float, screen: Screen) -> list[str]:
             ("slice of", facts.parent_uuid or ""),
             ("PCI bus", facts.pci_bus_id or ""),
             ("compute capability", facts.compute_capability or ""),
+            (
+                "memory",
+                "" if is_live or facts.memory_total_bytes is None else bytes_text(facts.memory_total_bytes),
+            ),
             ("heard of", "never" if node.age_seconds is None else f"{ago(node.age_seconds)} ago"),
         ],
         screen,
     )
-    lines += screen.lay_out(_gpu_meters(gpu, screen), indent=2)
+    if is_live:
+        lines += _gpu_figures(gpu, screen)
+    own = [
+        problem
+        for problem in (*node.problems, *node.notes)
+        if problem.device_uuid in (gpu.uuid, facts.parent_uuid, None)
+    ]
+    lines += _problems(own, now, screen)
+    lines += _processes([("", process) for process in gpu.processes], node, now, screen, is_live=is_live)
+    return [*lines, *_bookings(gpu.bookings, now, screen)]
+
+
+def _gpu_figures(gpu: Gpu, screen: Screen) -> list[str]:
+    sample = gpu.sample
     slowed = [name for name, bit in _SLOWED.items() if (sample.throttle_reasons or 0) & bit]
     more = [
         ("clocks", _clocks(gpu)),
@@ -134,15 +187,7 @@ def gpu_lines(node: Node, gpu: Gpu, now: float, screen: Screen) -> list[str]:
         ("slowed down by", ", ".join(slowed)),
         ("ECC errors", _ecc(gpu)),
     ]
-    lines += _facts(more, screen)
-    own = [
-        problem
-        for problem in (*node.problems, *node.notes)
-        if problem.device_uuid in (gpu.uuid, facts.parent_uuid, None)
-    ]
-    lines += _problems(own, now, screen)
-    lines += _processes([("", process) for process in gpu.processes], now, screen)
-    return [*lines, *_bookings(gpu.bookings, screen)]
+    return [*screen.lay_out(_gpu_meters(gpu, screen), indent=2), *_facts(more, screen)]
 
 
 def _gpu_meters(gpu: Gpu, screen: Screen) -> list[list[Cell]]:
@@ -227,13 +272,23 @@ def _problems(problems: Sequence[Problem], now: float, screen: Screen) -> list[s
     return ["", *screen.lay_out(rows, indent=2)] if rows else []
 
 
-def _processes(processes: Sequence[tuple[str, UsingProcess]], now: float, screen: Screen) -> list[str]:
+def _processes(
+    processes: Sequence[tuple[str, UsingProcess]], node: Node, now: float, screen: Screen, *, is_live: bool
+) -> list[str]:
+    """Show processes; those of a silent node as they were last seen, without what they did at that moment."""
     if not processes:
         return []
+    lines = [""]
+    if not is_live:
+        age = "" if node.age_seconds is None else f", {ago(node.age_seconds)} ago"
+        lines.append(screen.cut(f"  {screen.paint(f'processes as last seen{age}:', 'dim')}"))
+        now -= node.age_seconds or 0.0  # for how long they had run by then
     names = ("GPU", "pid", "user", "memory", "SM", "CPU", "for", "job", "command")
-    rows = [[Cell(name if name != "GPU" or processes[0][0] else "", "dim") for name in names]]
+    hidden = (*(() if processes[0][0] else ("GPU",)), *(() if is_live else ("SM", "CPU")))
+    rows = [[Cell("" if name in hidden else name, "dim") for name in names]]
     for place, process in processes:
-        cores = "" if process.cpu_cores is None else f"{process.cpu_cores:.1f}"
+        cores = "" if process.cpu_cores is None or not is_live else f"{process.cpu_cores:.1f}"
+        share = "" if process.utilization_sm is None or not is_live else percent_text(process.utilization_sm)
         command = process.command or ("ended" if process.is_gone else UNKNOWN)
         rows.append(
             [
@@ -241,20 +296,17 @@ def _processes(processes: Sequence[tuple[str, UsingProcess]], now: float, screen
                 Cell(str(process.pid), "dim", is_right=True),
                 Cell(user_name(process.user), "strong"),
                 Cell(bytes_text(process.gpu_memory_bytes), is_right=True),
-                Cell(
-                    "" if process.utilization_sm is None else percent_text(process.utilization_sm),
-                    is_right=True,
-                ),
+                Cell(share, is_right=True),
                 Cell(cores, is_right=True),
                 Cell("" if process.started_at is None else ago(now - process.started_at), is_right=True),
                 Cell(clean(process.job or process.container or "", 40)),
                 Cell(clean(command, 500)),
             ]
         )
-    return ["", *screen.lay_out(rows, indent=2, drop=(7, 5, 4))]
+    return [*lines, *screen.lay_out(rows, indent=2, drop=(7, 5, 4))]
 
 
-def _bookings(bookings: Sequence[GpuBooking], screen: Screen) -> list[str]:
+def _bookings(bookings: Sequence[GpuBooking], now: float, screen: Screen) -> list[str]:
     if not bookings:
         return []
     rows = [
@@ -264,14 +316,14 @@ def _bookings(bookings: Sequence[GpuBooking], screen: Screen) -> list[str]:
                 _tone(booking),
             ),
             Cell(clean(booking.holder, 40), "strong"),
-            Cell(span(booking.starts_at, booking.ends_at)),
+            Cell(shown_span(booking.starts_at, booking.ends_at, now, screen)),
             Cell(_USES.get(booking.use or "", "")),
             Cell(clean(booking.title or "", 80)),
             Cell(f"booking {booking.id}", "dim"),
         ]
         for booking in bookings
     ]
-    return ["", *screen.lay_out(rows, indent=2)]
+    return ["", *screen.lay_out(rows, indent=2, drop=(4, 3, 0))]
 
 
 def _tone(booking: GpuBooking) -> str:

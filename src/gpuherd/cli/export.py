@@ -124,6 +124,14 @@ def _check(context: click.Context, html: Path | None, tables: tuple[Path | None,
         raise click.UsageError(f"{' and '.join(named)} name different herds; choose one")
     if context.params["privacy"] is not None and not {"--config", "--ssh"} & set(named):
         raise click.UsageError("--privacy is for --config and --ssh; a hub decides by your login")
+    if context.get_parameter_source("deadline_seconds") is given and not {"--config", "--ssh"} & set(named):
+        raise click.UsageError(
+            "--deadline is for --config and --ssh: of a hub or this machine no host is asked"
+        )
+    if context.get_parameter_source("token_file") is given and set(named) - {"--hub"}:
+        raise click.UsageError(f"--token-file is for a hub; {named[0]} asks none")
+    if context.params["reload_seconds"] is not None and html is None:
+        raise click.UsageError("--reload is for the page: name its folder with --html DIR")
 
 
 def _seen_by_hub(hub_url: str | None, token_file: Path | None) -> SeenHerd:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from gpuherd.cli.asking import asked_hub, login_file, telling
+from gpuherd.cli.asking import NOT_ALLOWED, asked_hub, login_file, telling
 from gpuherd.cli.saying import say
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ __all__ = ["command"]
     "--ca-file", type=click.Path(path_type=Path, exists=True), help="PEM file with the certificates to trust."
 )
 @click.option("--forget", is_flag=True, help="Remove the token from this machine.")
+@click.pass_context
 def command(
+    context: click.Context,
     hub_url: str | None,
     name: str | None,
     password_file: TextIO | None,
@@ -54,10 +56,11 @@ def command(
     password is not kept. Where people log in elsewhere (OpenID Connect, a proxy), make a token on the hub's page and
     name the file that holds it with --token-file.
     """
+    _check(context)
     from gpuherd.client import HubClient, HubLine, Login
     from gpuherd.client.line import HubUrl
     from gpuherd.client.login_file import read_token
-    from gpuherd.model.errors import Failed, Misconfigured
+    from gpuherd.model.errors import Misconfigured
     from gpuherd.model.text import clean
 
     kept = login_file()
@@ -78,7 +81,8 @@ def command(
         with telling():
             session = hub.session()
         if session.account is None:
-            raise Failed(f"{url} does not know this token; it may have expired or been ended")
+            say(f"gpuherd: {url} does not know this token; it may have expired or been ended")
+            sys.exit(NOT_ALLOWED)
         login = Login(hub=str(url), token=token, name=session.account.name, ca_file=trusted)
     else:
         hub = HubClient(HubLine(url, ca_file=trusted))
@@ -95,6 +99,23 @@ def command(
     click.echo(f"logged in to {url} as {clean(login.name)}; the token is in {kept.file}")
     if session.account is not None and session.account.role == "viewer":
         click.echo("your role is viewer: you can look, but not book")
+
+
+def _check(context: click.Context) -> None:
+    """Refuse options that would do nothing beside others."""
+    given = click.core.ParameterSource.COMMANDLINE
+    named = {
+        option.opts[0]
+        for option in context.command.params
+        if context.get_parameter_source(option.name) is given
+    }
+    if "--forget" in named and len(named) > 1:
+        raise click.UsageError("--forget removes the login that is kept here; it goes with no other option")
+    idle = [word for word in ("--name", "--password-file", "--days") if word in named]
+    if "--token-file" in named and idle:
+        raise click.UsageError(
+            f"{' and '.join(idle)} can do nothing beside --token-file: the token is what it is"
+        )
 
 
 def _log_in(hub: HubClient, name: str, password: str) -> Session:

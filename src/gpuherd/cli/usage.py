@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from gpuherd.cli.asking import client, hub_options, moment, own_zone, table, telling
+from gpuherd.cli.misplaced import refuse_misplaced
+from gpuherd.cli.showing import Screen
+from gpuherd.cli.times import TINY_CELLS, brief_moment, shown_moment
 from gpuherd.model.errors import Refused
 from gpuherd.model.text import clean
 
@@ -25,6 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 KEYS = ("user", "group", "node", "type", "job", "device")
 ARROWS = {"up": "↑", "down": "↓", "level": "→"}
 UNKNOWN = "-"
+_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
+_UUID = re.compile(r"((GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]{27}", re.ASCII | re.IGNORECASE)
 
 
 def _range_options(function: F) -> F:
@@ -83,6 +89,7 @@ def command(
     """
     context.obj = (hub_url, token_file)
     if context.invoked_subcommand is not None:
+        refuse_misplaced(context)
         return
     hub = client(hub_url, token_file)
     with telling():
@@ -92,7 +99,7 @@ def command(
         ):
             return
         usage = hub.usage(**wanted, by=by, limit=limit)
-    click.echo(_usage(usage))
+    click.echo(_usage(usage, Screen.of(sys.stdout), time.time()))
 
 
 @command.command()
@@ -111,7 +118,8 @@ def trends(context: click.Context, as_json: bool, as_csv: bool) -> None:
             return
         found = hub.trends()
     header = ["user", "used", "idle", "booked", "", "2 h", "24 h", "1 week"]
-    click.echo(_fitting([_trend(row) for row in (*found.rows, found.free)], header))
+    rows = [_trend(row) for row in (*found.rows, found.free)]
+    click.echo(table(rows, header, Screen.of(sys.stdout), numbers=(1, 2, 3, 5, 6, 7)))
 
 
 @command.command()
@@ -146,14 +154,21 @@ def sessions(
         click.echo(
             f"gpuherd: these are the {limit} latest; for others give a larger --limit, or --to", err=True
         )
-    header = ["from", "to", "user", "node", "type", "GPU-h", "work", "job", "what"]
     click.echo(
-        _fitting([_stay(stay) for stay in found.sessions], header) if found.sessions else "nobody was there"
+        _sessions(found.sessions, Screen.of(sys.stdout), time.time())
+        if found.sessions
+        else "nobody was there"
     )
 
 
+def _month(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not _MONTH.fullmatch(value):
+        raise click.BadParameter("write a month such as 2026-10")
+    return value
+
+
 @command.command()
-@click.argument("month", metavar="MONTH")
+@click.argument("month", metavar="MONTH", callback=_month)
 @click.option(
     "--format",
     "format_",
@@ -226,7 +241,7 @@ def _harmless(text: str) -> str:
     return "\n".join(clean(line, len(line) + 1) for line in text.split("\n"))
 
 
-def _usage(usage: Usage) -> str:
+def _usage(usage: Usage, screen: Screen, now: float) -> str:
     has_cost = usage.currency is not None
     has_bookings = any(row.bookings is not None for row in usage.rows)
     header = [usage.by, "GPU-h", "work", "idle", "eff", "kWh"]
@@ -239,7 +254,7 @@ def _usage(usage: Usage) -> str:
         for row in usage.rows
     ]
     rows.append(_figures("all", usage.totals, usage.bookings, has_cost=has_cost, has_bookings=has_bookings))
-    lines = [f"{moment(int(usage.start))} – {moment(int(usage.end))}", _fitting(rows, header)]
+    lines = []
     if usage.omitted_rows:
         lines.append(f"and {usage.omitted_rows} more; give a larger --limit")
     if usage.capacity_hours:
@@ -249,7 +264,15 @@ def _usage(usage: Usage) -> str:
         f"missing {moment(int(part.start))} – {moment(int(part.end))}: {clean(part.reason, 120)}"
         for part in usage.missing[:3]
     ]
-    return "\n".join(lines)
+    laid = table(rows, header, screen, numbers=range(1, len(header)))
+    return "\n".join([_range(usage, now, screen), laid, *(screen.cut(line) for line in lines)])
+
+
+def _range(usage: Usage, now: float, screen: Screen) -> str:
+    text = f"{moment(int(usage.start))} – {moment(int(usage.end))}"
+    if not screen.width or len(text) <= screen.width:
+        return text
+    return screen.cut(f"{brief_moment(usage.start, now)} – {brief_moment(usage.end, now)}")
 
 
 def _figures(
@@ -285,27 +308,32 @@ def _trend(row: TrendRow) -> list[str]:
     ]
 
 
-def _stay(stay: Stay) -> list[str]:
-    return [
-        moment(int(stay.started_at))[:20],
-        "now" if stay.ended_at is None else moment(int(stay.ended_at))[:20],
-        stay.user or "unknown",
-        stay.node,
-        stay.type,
-        _number(stay.figures.gpu_hours),
-        UNKNOWN if stay.figures.efficiency is None else f"{stay.figures.efficiency:.0%}",
-        stay.job or UNKNOWN,
-        stay.command or UNKNOWN,
+def _sessions(stays: Sequence[Stay], screen: Screen, now: float) -> str:
+    header = ["from", "to", "user", "node", "GPU", "type", "GPU-h", "work", "job", "what"]
+    names = _short_uuids({stay.uuid for stay in stays})
+    rows = [
+        [
+            shown_moment(stay.started_at, now, screen),
+            "now" if stay.ended_at is None else shown_moment(stay.ended_at, now, screen),
+            stay.user or "unknown",
+            stay.node,
+            names[stay.uuid],
+            stay.type,
+            _number(stay.figures.gpu_hours),
+            UNKNOWN if stay.figures.efficiency is None else f"{stay.figures.efficiency:.0%}",
+            stay.job or UNKNOWN,
+            stay.command or UNKNOWN,
+        ]
+        for stay in stays
     ]
+    drop: tuple[int, ...] = (5, 8, 7, 6)
+    if 0 < screen.width < TINY_CELLS:
+        drop += (9, 1, 3)  # when, who and which GPU are left
+    return table(rows, header, screen, numbers=(6, 7), drop=drop)
 
 
-def _fitting(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
-    """Lay rows out; on a terminal that is too narrow, without the last columns."""
-    columns = len(header)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    while True:
-        text = table([row[:columns] for row in rows], header[:columns])
-        longest = max((len(line) for line in text.splitlines()), default=0)
-        if width is None or longest <= width or columns <= 2:
-            return text
-        columns -= 1
+def _short_uuids(uuids: Iterable[str]) -> dict[str, str]:
+    """Give for each UUID the beginning by which ``gpuherd gpu`` finds it; all of it where two begin alike."""
+    short = {uuid: found[1] if (found := _UUID.fullmatch(uuid)) else uuid for uuid in uuids}
+    count = Counter(short.values())
+    return {uuid: start if count[start] == 1 else uuid for uuid, start in short.items()}

@@ -176,7 +176,7 @@ def test_logging_in_goes_wrong(tmp_path: Path) -> None:
             )
             (tmp_path / "token").chmod(0o600)
             assert "does not know this token" in await vic.bad(
-                1, "login", "--hub", vic.hub_url, "--token-file", f"{tmp_path}/token"
+                4, "login", "--hub", vic.hub_url, "--token-file", f"{tmp_path}/token"
             )
             assert "not encrypted" in await vic.bad(1, "login", "--hub", "http://192.0.2.7", "--name", "vic")
             # The token of one hub is never shown to another.

@@ -27,6 +27,13 @@ from gpuherd.cli.export import command
         (["--hub", "http://x", "--privacy", "public", "--csv", "a"], "a hub decides by your login"),
         (["--csv", "a", "--reload", "1"], "--reload"),
         (["--csv", "a", "--deadline", "0"], "--deadline"),
+        (["--csv", "a", "--reload", "60"], "--reload is for the page: name its folder with --html"),
+        (["--csv", "a", "--deadline", "5"], "--deadline is for --config and --ssh"),
+        (["--here", "--csv", "a", "--deadline", "60"], "--deadline is for --config and --ssh"),
+        (
+            ["--ssh", "config.ini", "--csv", "a", "--token-file", "t"],
+            "--token-file is for a hub; --ssh asks none",
+        ),
     ],
 )
 def test_refused(arguments: list[str], complaint: str, tmp_path: Path) -> None:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from gpuherd.cli import usage as module
 from gpuherd.cli.group import group as _group
+from gpuherd.cli.showing import Screen
+from gpuherd.client.herd_search import gpu_named
+from gpuherd.client.herd_views import Herd
+from gpuherd.client.usage_views import Stay, Usage
+from support.seen_herd import NOW, gpu, node
 
 FIGURES = {
     "gpu_hours": 1234.5,
@@ -241,15 +246,105 @@ def test_exit_codes(asked: Asked, arguments: tuple[str, ...], code: int, told: s
     assert told in done.output
 
 
-def test_a_narrow_terminal_loses_the_last_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    header, rows = ["user", "GPU-h", "work", "idle"], [["ada", "1,000.0", "900.0", "100.0"]]
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--limit", "3", "sessions"), "write --limit after sessions: gpuherd usage sessions --limit …"),
+        (
+            ("--user", "ada", "--from", "3d", "sessions", "--node", "n"),
+            "write --from and --user after sessions",
+        ),
+        (("--json", "trends"), "write --json after trends"),
+        (("--user", "ada", "trends"), "gpuherd usage trends has no --user: only gpuherd usage itself has"),
+        (("--from", "3d", "month", "2026-10"), "gpuherd usage month has no --from"),
+    ],
+)
+def test_an_option_that_stands_too_early_is_not_dropped(
+    asked: Asked, arguments: tuple[str, ...], told: str
+) -> None:
+    done = CliRunner().invoke(_group, ["usage", *arguments], prog_name="gpuherd")
+    assert (done.exit_code, asked) == (2, []), done.output
+    assert told in done.output
 
-    class Terminal:
-        def isatty(self) -> bool:
-            return True
 
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((20, 24)))
-    assert module._fitting(rows, header).splitlines()[0] == "user  GPU-h    work"
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((5, 24)))
-    assert module._fitting(rows, header).splitlines()[0] == "user  GPU-h"
+def test_which_hub_is_asked_may_stand_before_the_command(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = os.environ["GPUHERD_HUB"]
+    monkeypatch.setenv("GPUHERD_HUB", "http://127.0.0.1:9")
+    assert run("--hub", url, "sessions", "--limit", "3").exit_code == 0
+    assert asked == [("usage/sessions", {"from": "7d", "limit": "3"})]
+
+
+@pytest.mark.parametrize(
+    "month", ["bla", "2026", "2026-13", "2026-1", "2026-10-01", "２０２６-10", "../fleet"]
+)
+def test_what_is_no_month_is_told_before_anyone_is_asked(asked: Asked, month: str) -> None:
+    done = run("month", month)
+    assert (done.exit_code, asked) == (2, [])
+    assert "write a month such as 2026-10\n" in done.output
+
+
+def _stay(uuid: str, **more: object) -> Stay:
+    return msgspec.convert({**STAY, "uuid": uuid, **more}, Stay)
+
+
+GPUS = [
+    "GPU-4f3a12ab-0000-4000-8000-000000000001",
+    "GPU-81c0ffee-0000-4000-8000-000000000002",
+    "MIG-81c0ffee-0000-4000-8000-000000000003",
+    "MIG-GPU-81c0ffee-0000-4000-8000-000000000002/1/0",
+    "GPU-00000000-0000-4000-8000-000000000005",
+    "GPU-00000000-0000-4000-8000-000000000006",
+]
+
+
+def test_stays_tell_which_gpu_as_gpuherd_gpu_takes_it() -> None:
+    lines = module._sessions([_stay(uuid) for uuid in GPUS], Screen(), 1_790_001_000.0).splitlines()
+    at = lines[0].index("GPU ")
+    told = [line[at:].split()[0] for line in lines[1:]]
+    assert told == ["GPU-4f3a12ab", "GPU-81c0ffee", "MIG-81c0ffee", *GPUS[3:]], (
+        "all of it where two begin alike"
+    )
+    herd = Herd(time=NOW, nodes=(node("gpu07", *(gpu(i, uuid=uuid) for i, uuid in enumerate(GPUS))),))
+    assert [gpu_named(herd, word)[1].uuid for word in told] == GPUS
+
+
+def test_stays_on_a_narrow_terminal_still_tell_when_who_and_which_gpu() -> None:
+    stays = [_stay(uuid, command="python " + "x" * 200) for uuid in GPUS[:2]]
+    wide = module._sessions(stays, Screen(), 1_790_001_000.0)
+    assert wide.count("x" * 200) == 2, "nothing is cut in a pipe"
+    for width in (40, 60, 80, 120):
+        lines = module._sessions(stays, Screen(width=width), 1_790_001_000.0).splitlines()
+        assert max(map(len, lines)) <= width
+        assert "GPU-4f3a12ab" in lines[1]
+        assert "GPU-81c0ffee" in lines[2]
+        assert "ada" in lines[2]
+
+
+def test_numbers_stand_to_the_right(asked: Asked) -> None:
+    lines = run().output.splitlines()[1:5]
+    for name in ("GPU-h", "eff", "EUR", "used"):
+        end = re.search(rf"{name}(?= |$)", lines[0])
+        assert end is not None
+        for line in lines[1:]:
+            padded = line.ljust(end.end() + 1)
+            assert padded[end.end() - 1] != " ", (name, line)
+            assert padded[end.end()] == " ", (name, line)
+    trends = run("trends").output.splitlines()
+    assert trends[1].index("1.5") + 3 == trends[0].index("used") + 4
+    stays = run("sessions").stdout.splitlines()
+    assert stays[1].index("1,234.5") + 7 == stays[0].index("GPU-h") + 5
+
+
+def test_a_narrow_terminal_loses_the_last_columns() -> None:
+    usage = msgspec.convert(USAGE, Usage)
+
+    def shown(width: int) -> list[str]:
+        return module._usage(usage, Screen(width=width), 1_790_090_000.0).splitlines()
+
+    assert shown(0)[1].split()[-1] == "used"
+    assert shown(40)[1].split() == ["user", "GPU-h", "work", "idle", "eff"]
+    assert shown(14)[1].split()[0] == "user"
+    for width in (14, 40, 80):
+        assert max(map(len, shown(width))) <= width
