@@ -61,7 +61,7 @@ def whole_nodes(herd: Herd, node_ids: Sequence[str]) -> list[DeviceRef]:
         if refs is None:
             raise Unfit(
                 "unknown_node",
-                f"there is no node {clean(node_id, 60)} with devices; GET /api/v1/nodes lists them",
+                f"there is no node {clean(node_id, 60)} whose GPUs are known",
                 path=f"nodes[{number}]",
             )
         parts = [ref for ref in refs if ref not in herd.quiet]

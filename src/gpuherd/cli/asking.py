@@ -143,8 +143,11 @@ def own_zone(zone: str | None) -> str | None:
 def _words(error: HubRefused, about: str) -> list[str]:
     detail = error.detail
     lines = [f"gpuherd: {about}{detail.message}"]
-    if error.status == 401:
-        lines.append("  log in with: gpuherd login")
+    if error.status == 401 and detail.code != "login_failed":  # who was just asked for a password knows
+        is_asked_anyway = error.hub is None or error.hub == asked_hub(os.environ.get("GPUHERD_HUB")).rstrip(
+            "/"
+        )
+        lines.append(f"  log in with: gpuherd login{'' if is_asked_anyway else f' --hub {error.hub}'}")
     for conflict in detail.conflicts:
         place, holder = clean(conflict.device.place, 60), clean(conflict.holder, 60)
         when = span(conflict.starts_at, conflict.ends_at)

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuherd.cli.asking import client, hub_options, own_zone, span, table, telling
+from gpuherd.cli.saying import say
 
 if TYPE_CHECKING:
+    from gpuherd.client import HubClient
     from gpuherd.client.views import Booking
 
 __all__ = ["command"]
+
+SOON_SECONDS = 60.0
+"""What begins later says nothing of how the GPUs are now."""
 
 
 @click.command()
@@ -68,8 +73,10 @@ def command(
 
     if bool(what) == running:
         raise click.UsageError("say what to book, such as 2xA100 or gpu07:0, or --running")
-    if (duration is None) == (until is None):
+    if duration is None and until is None:
         raise click.UsageError("say how long, with --for or --until")
+    if duration is not None and until is not None:
+        raise click.UsageError("--for and --until are two ways to say the same; choose one")
     hub = client(hub_url, token_file)
     with telling():
         wish: dict[str, Any] = {
@@ -91,6 +98,21 @@ def command(
             wish["weekly"] = {"times": weekly}
         made = hub.book(wish)
     click.echo(plain_json(hub.last_answer) if as_json else _told(made, is_dry=dry_run))
+    if not running and made[0].starts_at <= time.time() + SOON_SECONDS:
+        _warn(hub, made[0])
+
+
+def _warn(hub: HubClient, booking: Booking) -> None:
+    """Say on stderr what of it cannot be used as it is now; the booking stands all the same."""
+    from gpuherd.client.obstacles import obstacles
+    from gpuherd.model.errors import GpuherdError
+
+    try:
+        herd = hub.glance()
+    except GpuherdError:
+        return  # who may book may not look, or the hub has gone since
+    for told in obstacles({(device.node_id, device.uuid) for device in booking.devices}, herd):
+        say(f"gpuherd: {told}")
 
 
 def _told(bookings: list[Booking], *, is_dry: bool) -> str:
@@ -113,10 +135,13 @@ def _told(bookings: list[Booking], *, is_dry: bool) -> str:
 
 def _visible(booking: Booking) -> list[str]:
     """Give the lines for a job's environment, one per node; UUIDs, because indexes differ between tools."""
+    from gpuherd.client.choosing import is_usable_id
     from gpuherd.model.text import clean
 
     nodes: dict[str, list[str]] = {}
     for device in booking.devices:
+        if not is_usable_id(device.uuid):
+            continue  # a driver that has lost a card does not tell it
         nodes.setdefault(clean(device.node_name, 60), []).append(clean(device.uuid, 96))
     lines = [f"CUDA_VISIBLE_DEVICES={','.join(uuids)}" for uuids in nodes.values()]
     if len(nodes) == 1:

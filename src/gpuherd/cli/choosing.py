@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gpuherd.cli.asking import client
+from gpuherd.cli.looking import is_given
 from gpuherd.model.errors import Refused
 from gpuherd.model.text import clean
 
@@ -104,7 +105,7 @@ class Asked:
 
         if sum((here, node is not None, anywhere)) > 1:
             raise click.UsageError("--here, --node or --anywhere: one of them")
-        if here and (_is_given("hub_url") or _is_given("token_file") or book_for is not None):
+        if here and (is_given("hub_url") or is_given("token_file") or book_for is not None):
             raise click.UsageError("--here asks no hub")
         try:
             self.search = Search(
@@ -206,12 +207,6 @@ class Asked:
         if structs.replace(search, wish=mig).sort(look.herd, look.booked, look.now).known:
             return "; slices are taken only if they are named, such as by --type mig"
         return ""
-
-
-def _is_given(name: str) -> bool:
-    from click.core import ParameterSource
-
-    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _for_as_long(search: Search, book_for: str) -> Search:

@@ -63,15 +63,19 @@ def command(
 
     Ends with 0 if what was asked for is free; 3 if it is not; 4 if you are not logged in or may not look; else 1.
     """
-    with telling():
-        from gpuherd.client.wanted import Wish, read_size, read_type
+    from gpuherd.client.wanted import Wish, read_size, read_type
+    from gpuherd.model.errors import Refused
 
+    try:
         wish = Wish(
             count=count or 1,
             type_words=frozenset() if type_ is None else read_type(type_),
             min_memory_bytes=None if mem is None else read_size(mem),
             same_node=same_node,
         )
+    except Refused as error:
+        raise click.UsageError(str(error)) from None
+    with telling():
         is_open = count is None and mem is None and type_ is None  # then slices are listed, too
         herd = _on_nodes(look(hub_url, token_file, here=here, is_brief=True).herd, nodes)
     such = [(node, gpu) for node, gpu in herd.units() if (is_open and not same_node) or _fits(gpu, wish)]
@@ -204,7 +208,7 @@ def _missing(wish: Wish, free: int, such: int, *, is_open: bool) -> str:
     if not such:
         return f"there is no such GPU in the herd: {wanted}"
     if free >= wish.count:
-        return f"no node has {wanted} free: {free} are free on several nodes"
+        return f"{wanted} cannot be had: {free} are free, but not on one node"
     return f"{wanted} cannot be had: {free or 'none'} of {plural(such, 'such GPU')} {'is' if free <= 1 else 'are'} free"
 
 

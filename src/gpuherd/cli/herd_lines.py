@@ -38,6 +38,8 @@ SILENT = ("stale", "offline", "unknown")
 SOON_SECONDS = 86_400
 """A booking that begins within this time is told of a free device."""
 _BAR_CELLS = 8
+TROUBLE_LENGTH = 512
+"""As long as a node may make a sentence; the screen cuts what does not fit."""
 
 
 def total_lines(herd: Herd, screen: Screen) -> list[str]:
@@ -115,17 +117,24 @@ def _headline(node: Node, screen: Screen) -> str:
         word = "never seen" if node.state == "never" else clean(node.state, 20)
         news = f"{screen.sign(state)} {word}{f' for {age}' if age else ''}"
     same = _same_reason(node)
-    trouble = [clean(problem.message, 300) for problem in node.problems if problem.device_uuid is None]
+    trouble = _troubles(node)
     if same is not None:
-        wrong = f"{screen.sign(node.units[0].state)} {clean(node.units[0].state, 20)}: {clean(same, 300)}"
+        wrong = f"{screen.sign(node.units[0].state)} {clean(node.units[0].state, 20)}: {clean(same, TROUBLE_LENGTH)}"
     else:
-        wrong = "  ".join(trouble if is_live else [clean(node.reason, 200), *trouble])
+        wrong = "  ".join(trouble if is_live else [clean(node.reason, TROUBLE_LENGTH), *trouble])
     cells = [
         Cell(clean(node.name, 60), "strong"),
         Cell(_models(node.units)),
         Cell(news, "dim" if is_live else state),
     ]
     return screen.lay_out([[*cells, Cell(wrong, "fault")]])[0]
+
+
+def _troubles(node: Node) -> list[str]:
+    """Give what is wrong with all of a node."""
+    return [
+        clean(problem.message, TROUBLE_LENGTH) for problem in node.problems if problem.device_uuid is None
+    ]
 
 
 def _models(units: Sequence[Gpu]) -> str:
@@ -249,12 +258,21 @@ def brief_lines(herd: Herd, screen: Screen) -> list[str]:
                 Cell(f"{free} free" if free else "", "free", is_right=True),
                 Cell(_models(units), None if is_live else "dim"),
                 Cell(
-                    _holders(units) if is_live else f"{node.state} {ago(node.age_seconds)}",
-                    "fault" if is_live and "fault" in states else "dim",
+                    _told_briefly(node, units, screen)
+                    if is_live
+                    else f"{node.state} {ago(node.age_seconds)}",
+                    "fault" if is_live and ("fault" in states or not units) else "dim",
                 ),
             ]
         )
     return screen.lay_out(rows)
+
+
+def _told_briefly(node: Node, units: Sequence[Gpu], screen: Screen) -> str:
+    if units:
+        return _holders(units)
+    # Without a GPU to put a sign on, what is wrong is all there is to show.
+    return f"{screen.sign('fault')} {'  '.join(_troubles(node))}" if node.problems else ""
 
 
 def _holders(units: Sequence[Gpu]) -> str:

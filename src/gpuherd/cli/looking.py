@@ -19,7 +19,7 @@ from gpuherd.model.text import clean
 if TYPE_CHECKING:
     from gpuherd.client.herd_views import Herd
 
-__all__ = ["Look", "look", "look_at_node", "look_options", "reduced_json"]
+__all__ = ["Look", "is_given", "look", "look_at_node", "look_options", "reduced_json"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +32,14 @@ def look_options(function: F) -> F:
     ):
         function = option(function)
     return hub_options(function)
+
+
+def is_given(name: str) -> bool:
+    """Tell whether an option stands in the command line, not only in the environment."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 class Look(NamedTuple):
@@ -69,6 +77,8 @@ def look(
 
     ``is_brief``: what is free and who has what is enough, which of a large herd is far less.
     """
+    if here and (is_given("hub_url") or is_given("token_file")):
+        raise click.UsageError("--here asks no hub")
     if not here:
         hub = client(hub_url, token_file)
         found = Look(hub.glance(), b"") if is_brief else Look(hub.herd(), hub.last_answer)

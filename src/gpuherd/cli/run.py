@@ -72,6 +72,8 @@ def command(
     """
     if book_for is None and extend is not None:
         raise click.UsageError("--extend needs --book")
+    if book_for is None and title is not None:
+        raise click.UsageError("--title needs --book")
     if timeout is not None and not is_waiting:
         raise click.UsageError("--timeout needs --wait")
     with _telling(), Interrupts() as interrupts:

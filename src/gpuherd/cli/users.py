@@ -44,7 +44,7 @@ def command(
         holders = _holders(herd)
         if names:
             if missing := [name for name in names if name not in {holder.user for holder in holders}]:
-                raise Refused("unknown_user", f"{clean(missing[0], 60)} holds no GPU now")
+                raise Refused("unknown_user", f"nobody called {clean(missing[0], 60)} holds a GPU now")
             holders = [holder for holder in holders if holder.user in names]
     if as_json:
         import json

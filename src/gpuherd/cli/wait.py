@@ -58,6 +58,8 @@ def command(
     """
     from gpuherd.client.waiting import WaitedInVain
 
+    if title and book_for is None:
+        raise click.UsageError("--title needs --then-book")
     with_node = anywhere or node is not None
     try:
         with Interrupts() as interrupts:

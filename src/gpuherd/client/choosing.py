@@ -27,6 +27,7 @@ __all__ = [
     "by_node",
     "choose",
     "environment_name",
+    "is_usable_id",
     "most_together",
     "pool_of",
 ]
@@ -113,7 +114,7 @@ class Search(Struct, frozen=True, kw_only=True):
             return "of nodes that are not live"
         if abs(herd_age) + node.age_seconds > self.max_age_seconds:
             return f"not heard of for {self.max_age_seconds:.0f} s"
-        if not _UUID.fullmatch(gpu.uuid):
+        if not is_usable_id(gpu.uuid):
             return "without an id that programs can be given"
         for span in booked.between(gpu, now, now + self.seconds):
             if not span.is_own:
@@ -121,6 +122,11 @@ class Search(Struct, frozen=True, kw_only=True):
             if self.is_for_booking:
                 return "under a booking of yours already"
         return "kept out of booking" if self.is_for_booking and booked.is_quiet(gpu) else None
+
+
+def is_usable_id(uuid: str) -> bool:
+    """Tell whether programs can be given a device by this: a placeholder for one that is not told is none."""
+    return _UUID.fullmatch(uuid) is not None
 
 
 def environment_name(gpu: Gpu) -> str:

@@ -8,8 +8,9 @@ from gpuherd.client.views import HubError
 from gpuherd.model.errors import Failed, GpuherdError
 from gpuherd.model.text import clean
 
-__all__ = ["NOT_A_HUB", "HubOutdated", "HubRefused", "HubSilent"]
+__all__ = ["LOGIN_NEEDED", "NOT_A_HUB", "HubOutdated", "HubRefused", "HubSilent"]
 
+LOGIN_NEEDED = "login_needed"
 NOT_A_HUB = "not_a_hub"
 """The code of an answer that is no hub's, but of something on the way."""
 MESSAGE_LENGTH = 500
@@ -27,14 +28,20 @@ class HubOutdated(HubSilent):
 
 
 class HubRefused(GpuherdError):  # noqa: N818 - what the hub did
-    """The hub answered with an error. ``retry_after_seconds``: when it is worth another try, if the hub says so."""
+    """The hub answered with an error. ``retry_after_seconds``: when it is worth another try, if the hub says so.
 
-    def __init__(self, status: int, detail: HubError, *, retry_after_seconds: int | None = None) -> None:
+    ``hub``: which one, as it is called in commands; none if that is not known.
+    """
+
+    def __init__(
+        self, status: int, detail: HubError, *, retry_after_seconds: int | None = None, hub: str | None = None
+    ) -> None:
         message = clean(detail.message, MESSAGE_LENGTH)  # here, as it finds its way into many other sentences
         super().__init__(message)
         self.status = status
         self.detail = structs.replace(detail, message=message)
         self.retry_after_seconds = retry_after_seconds
+        self.hub = hub
 
     @property
     def is_unheard(self) -> bool:

@@ -133,6 +133,6 @@ class HubClient:
                 raise
             told = clean(error.detail.message, 200)
             raise HubOutdated(
-                f"the hub at {self.line.url} is older than this command needs: it has no "
-                f"{method} /api/v1/{path} ({told}); update the hub, or check its address"
+                f"{self.line.url} has no {method} /api/v1/{path} ({told}): check the address; if it is the hub's, the "
+                "hub is older than this command needs, so update it"
             ) from None

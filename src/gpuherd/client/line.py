@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from gpuherd import __version__
-from gpuherd.client.errors import NOT_A_HUB, HubRefused, HubSilent
+from gpuherd.client.errors import LOGIN_NEEDED, NOT_A_HUB, HubRefused, HubSilent
 from gpuherd.client.http_exchange import Answer, NotHttp, exchange
 from gpuherd.client.views import ErrorBody, HubError
 from gpuherd.model.errors import Misconfigured
@@ -197,6 +197,12 @@ class HubLine:
             headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
         return headers
 
+    def _who_is_asked(self) -> str:
+        """Say that nobody is known here; the hub's own words are for programs."""
+        if self._token is None:
+            return f"{self.url} shows nothing without a login"
+        return f"{self.url} does not know this token; it may have expired or been ended"
+
     def _keep_cookies(self, answer: Answer) -> None:
         for cookie in answer.all("set-cookie"):
             name, _, value = cookie.partition(";")[0].partition("=")
@@ -210,7 +216,9 @@ class HubLine:
             return HubSilent(f"{self.url} leads on to {place}; name that address as the hub's")
         try:
             told = msgspec.json.decode(answer, type=ErrorBody).error
-            return HubRefused(status, told, retry_after_seconds=_seconds(retry_after))
+            if told.code == LOGIN_NEEDED:
+                told = msgspec.structs.replace(told, message=self._who_is_asked())
+            return HubRefused(status, told, retry_after_seconds=_seconds(retry_after), hub=str(self.url))
         except (msgspec.DecodeError, RecursionError):
             pass
         if status in (502, 503, 504):
@@ -273,6 +281,8 @@ def _reason(error: Exception) -> str:
             return "its name is not known"
         case ConnectionRefusedError():
             return "nothing listens there"
+        case OSError() if getattr(error, "reason", None) in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+            return "it does not speak TLS; is it an http address?"
         case OSError() if (told := getattr(error, "verify_message", None)) is not None:
             return f"its certificate is not trusted ({told})"
         case OSError():

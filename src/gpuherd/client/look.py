@@ -87,8 +87,8 @@ def node_called(herd: Herd, name: str, *, is_this_host: bool = False) -> Node:
     if is_this_host:
         raise Refused(
             "unknown_node",
-            f"the hub knows no node that is called {told} as this machine is; say which it is with --node, or look "
-            "--anywhere",
+            f"the hub knows no node that is called {told} as this machine is; say which it is with --node (pick and "
+            "wait can also look --anywhere)",
         )
     known = ", ".join(clean(node.name, 60) for node in herd.nodes[:5]) or "none"
     more = ", …" if len(herd.nodes) > 5 else ""

@@ -78,7 +78,7 @@ def test_whole_nodes_leave_quiet_devices_out() -> None:
     with pytest.raises(Unfit, match=r"all of n3\.lab") as caught:
         whole_nodes(herd, ["n1", "n3"])
     assert caught.value.path == "nodes[1]"
-    with pytest.raises(Unfit, match="no node n9 with devices"):
+    with pytest.raises(Unfit, match="no node n9 whose GPUs are known"):
         whole_nodes(herd, ["n9"])
 
 

@@ -11,7 +11,7 @@ from gpuherd.cli.details import gpu_lines, node_lines
 from gpuherd.cli.herd_lines import brief_lines, joined_places, node_blocks, total_lines, who
 from gpuherd.cli.showing import Screen, plain_width
 from gpuherd.cli.status import status_lines
-from gpuherd.client.herd_views import Herd
+from gpuherd.client.herd_views import Herd, Node, Problem
 from support.seen_herd import NOW, every_state, gpu, hostile_herd, node
 
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -86,6 +86,15 @@ def test_one_line_per_node() -> None:
     assert "stale 9 s" in lines[1]
     painted = brief_lines(every_state(), Screen(colours=16))[0]
     assert "\x1b[32m○\x1b[0m\x1b[36m■\x1b[0m" in painted
+
+
+def test_a_node_without_a_gpu_to_show_says_why() -> None:
+    hung = Node(
+        id="n", name="rtx-04", state="live", age_seconds=1.0, problems=(Problem(message="the driver hangs"),)
+    )
+    empty = Node(id="m", name="login", state="live", age_seconds=1.0)
+    lines = brief_lines(Herd(time=NOW, nodes=(hung, empty)), Screen())
+    assert [re.sub(r" +", " ", line) for line in lines] == ["rtx-04 ✕ the driver hangs", "login"]
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,12 @@ def test_answers_of_others(answer: bytes, told: str) -> None:
     assert told in str(caught.value)
 
 
+def test_an_address_without_tls_is_told() -> None:
+    with answering(http("400 Bad Request")) as url, pytest.raises(HubSilent) as caught:
+        HubClient(HubLine(HubUrl.parse(str(url).replace("http", "https")), deadline_seconds=5)).session()
+    assert "it does not speak TLS; is it an http address?" in str(caught.value)
+
+
 def test_a_hub_that_never_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = HubUrl.parse(f"http://127.0.0.1:{server.getsockname()[1]}")
