@@ -63,9 +63,9 @@ class Answers:
         pieces, left = _listed("  FREE NOW   ", items, width, pen)
         count, name, node = self._together
         if count > 1:  # said where there is room for it: the types are told without
-            for text in (f"most together: {count} {name} on {node}", f"together: {count} on {node}"):
-                if width_of(text) <= left:
-                    return [*pieces, Segment(text, pen.muted)]
+            text = f"most together: {count} {name} on {node}"
+            if width_of(text) <= left:
+                pieces.append(Segment(text, pen.muted))
         return pieces
 
     def held_line(self, width: int, pen: Pen, now: float) -> list[Piece]:
