@@ -345,6 +345,64 @@ def test_the_map_leads_there_also_when_nothing_is_found(page: Page, some: HubPro
     expect(page.locator('[data-device="GPU-0"]')).to_be_in_viewport()
 
 
+_PAINTED = """([x, y]) => {
+    const copy = document.createElement("canvas");
+    [copy.width, copy.height] = [22, 26];
+    const context = copy.getContext("2d", { willReadFrequently: true });
+    context.drawImage(document.querySelector("canvas"), -x, -y);
+    return context.getImageData(0, 0, 22, 26).data.filter((value, i) => i % 4 === 3 && value > 60).length;
+}"""
+"""How many pixels of a cell of the map are painted, and not only dimly."""
+
+
+def test_a_node_on_which_no_gpu_can_be_seen_says_why_on_the_map(page: Page, hub: HubProcess) -> None:
+    hung = Problem(code="driver_hung", message="the driver does not answer: reboot", is_fault=True)
+    hub.join("alpha").report(report([], problems=[hung]))
+    hub.join("beta").report(report([(gpu(0), IDLE)]))
+    hub.join("gamma").report(report([]))
+    page.goto(hub.url)
+    expect(page.locator('section[data-node][data-state="live"]')).to_have_count(3, timeout=SOON)
+    canvas = page.get_by_test_id("heat-map")
+    expect(canvas).to_have_attribute("aria-label", re.compile("1 of 1 free"))
+    canvas.focus()
+    tip, said = page.get_by_role("tooltip"), page.locator("canvas ~ [aria-live=polite]")
+
+    page.keyboard.press("Home")
+    for text in ("alpha", "no GPU to be seen", "fault", "the driver does not answer: reboot"):
+        expect(tip).to_contain_text(text)
+        expect(said).to_contain_text(text)
+    expect(tip).not_to_contain_text("Utilisation")
+    cross = page.evaluate(_PAINTED, [0, 16])
+    page.keyboard.press("ArrowRight")
+    expect(tip).to_contain_text("GPU 0")
+    page.keyboard.press("ArrowRight")
+    for text in ("gamma", "unknown", "No GPU on this node"):
+        expect(tip).to_contain_text(text)
+        expect(said).to_contain_text(text)
+    ring = page.locator(".ring").bounding_box()
+    place = canvas.bounding_box()
+    assert ring
+    assert place
+    dashes = page.evaluate(_PAINTED, [ring["x"] + 3 - place["x"], ring["y"] + 3 - place["y"]])
+    assert cross > dashes > 10, "a cross has more to it than a dashed outline"
+    page.keyboard.press("Escape")
+
+    canvas.hover(position={"x": 8, "y": 24})
+    expect(tip).to_contain_text("the driver does not answer: reboot")
+    assert violations(page) == []
+    canvas.click(position={"x": 8, "y": 24})
+    expect(page.get_by_role("button", name="alpha")).to_be_focused()
+
+    _search(page, "gamma")
+    expect(page.locator("[data-node]")).to_have_count(1)
+    page.wait_for_function(f"() => ({_PAINTED})([0, 16]) === 0")
+    canvas.hover(position={"x": 8, "y": 24})
+    expect(tip).to_contain_text("not in the search")
+    canvas.click(position={"x": 8, "y": 24})
+    expect(page.get_by_role("searchbox")).to_have_value("")
+    expect(page.get_by_role("button", name="alpha")).to_be_focused()
+
+
 # --- the list
 
 

@@ -7,7 +7,7 @@ import signal
 from itertools import pairwise
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from e2e.conftest import Complaints
 from e2e.hub_process import DemoProcess, HubProcess, Node
@@ -30,6 +30,42 @@ def _open(page: Page, hub: HubProcess, where: str = "") -> Node:
     expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
     expect(page).to_have_title("1 free · gpuherd", timeout=SOON)
     return node
+
+
+# The head on a phone
+
+
+@pytest.mark.parametrize("is_logged_in", [True, False])
+def test_the_connection_is_told_whole_on_a_phone_or_by_its_lamp_alone(
+    page: Page, hub: HubProcess, is_logged_in: bool
+) -> None:
+    def answer(route: Route) -> None:
+        told = route.fetch()
+        account = {"name": "anna", "display_name": "Anna Ardent", "role": "user", "linux_names": ["anna"]}
+        given = {"is_set_up": True, "account": account if is_logged_in else None}
+        route.fulfill(response=told, json={**told.json(), **given})
+
+    page.route("**/api/v1/session", answer)
+    _open(page, hub)
+    who = page.locator("header .face" if is_logged_in else "header .login")
+    expect(who).to_be_visible()
+    word, lamp = page.locator("header .connection .word"), page.locator("header .connection .lamp")
+    for width in (320, 340, 360, 375, 390, 412, 430, 570):
+        page.set_viewport_size({"width": width, "height": 844})
+        chip = page.locator("header .connection").bounding_box()
+        inner, light = word.bounding_box(), lamp.bounding_box()
+        assert chip
+        assert inner
+        assert light
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width, "nothing stands out"
+        assert abs(light["y"] + light["height"] / 2 - chip["y"] - chip["height"] / 2) <= 1
+        is_beside = inner["y"] + inner["height"] <= chip["y"] + chip["height"]
+        if is_beside:
+            assert inner["x"] + inner["width"] <= chip["x"] + chip["width"]
+            assert word.evaluate("word => word.scrollWidth <= word.clientWidth"), f"cut at {width}"
+        else:
+            assert inner["y"] >= chip["y"] + chip["height"] - 1, f"half of it is seen at {width}"
+        assert is_beside or width < 375, f"there is room for it at {width}"
 
 
 # Theme

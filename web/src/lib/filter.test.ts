@@ -7,7 +7,7 @@ import { parseQuery } from "./search";
 const GIB = 2 ** 30;
 const NOW = 10_000;
 
-/** Two nodes with GPUs, one with slices, one without anything. */
+/** Two nodes with GPUs, one with slices, two without anything: nobody has heard of one, the driver of the other hangs. */
 function someHerd(): Herd {
   const herd = new Herd();
   const a100 = { memory_total_bytes: 79.6 * GIB };
@@ -46,6 +46,7 @@ function someHerd(): Herd {
           ],
         }),
         node(3, { name: "empty", host: null }),
+        node(4, { name: "hung", problems: [{ code: "driver_hung", message: "hung", is_fault: true }] }),
       ],
       devices: {
         row: [0, 1, 2, 3, 5, 6],
@@ -59,7 +60,7 @@ function someHerd(): Herd {
         state: ["free", "held", "busy", "fault", "free", "busy"],
         since: [NOW - 60, NOW - 3600, NOW - 3600, NOW - 5, NOW - 7200, null],
       },
-      host_states: { row: [0, 1, 2, 3], state: ["live", "live", "live", "never"] },
+      host_states: { row: [0, 1, 2, 3, 4], state: ["live", "live", "live", "never", "live"] },
     }),
   );
   return herd;
@@ -75,7 +76,13 @@ describe("select", () => {
   it("means everything without a query", () => {
     const selection = select(herd, NOW, parseQuery("  "), null);
     expect(selection).toMatchObject({ isAll: true, count: 6 });
-    expect(selection.nodes.map(({ node: { name } }) => name)).toEqual(["alpha", "beta", "empty", "gamma"]);
+    expect(selection.nodes.map(({ node: { name } }) => name)).toEqual([
+      "alpha",
+      "beta",
+      "empty",
+      "gamma",
+      "hung",
+    ]);
   });
 
   it.each([
@@ -147,5 +154,6 @@ describe("select", () => {
     expect(names("empty")).toEqual(["empty"]);
     expect(names("trouble")).toContain("empty");
     expect(names("free")).not.toContain("empty");
+    expect(names("fault")).toEqual(["beta", "hung"]);
   });
 });

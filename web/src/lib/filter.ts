@@ -1,4 +1,5 @@
 /** Which devices a query means, tick by tick. */
+import { bareState } from "./bare-node";
 import type { Known } from "./columns";
 import type { Herd } from "./herd";
 import type { DeviceEntry, NodeEntry } from "./node";
@@ -124,11 +125,9 @@ class Matcher {
     }
   }
 
-  /** A node without devices has the state of its contact, as far as that can be said of a device. */
+  /** A node without devices has the state that the map shows of it. */
   #state(node: NodeEntry, device: DeviceEntry | null): DeviceState {
-    if (device !== null) return this.#herd.deviceState(device.row);
-    const state = this.#herd.nodeState(node.row);
-    return state === "stale" || state === "offline" ? state : "unknown";
+    return device === null ? bareState(this.#herd, node) : this.#herd.deviceState(device.row);
   }
 
   #named(

@@ -169,8 +169,6 @@ export const pageStrings = {
     showAll: (rows: string): string => `Show all ${rows}`,
     showFewer: (rows: number): string => `Show only the first ${rows}`,
     lastReport: (age: string): string => `reported ${age} ago`,
-    sinceLive: "for",
-    hostLoad: "Host",
   },
 
   person: {

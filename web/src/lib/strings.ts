@@ -99,7 +99,6 @@ export const strings = {
   banner: {
     title: (age: string): string => `Not live: this is how things were ${age} ago.`,
     paused: (when: string): string => `Paused: this is how things were at ${when}.`,
-    pausedFor: (age: string): string => `${age} ago.`,
     trouble: {
       closed: "The connection to the hub is lost; trying again.",
       refused: "The hub refuses the connection for now; trying again.",
@@ -227,7 +226,6 @@ export const strings = {
     container: (name: string): string => `container ${name}`,
     job: (name: string): string => `job ${name}`,
     unknownCommand: "command unknown",
-    commandTitle: "Command line, secrets removed on the node",
   },
 
   booking: {
@@ -244,6 +242,7 @@ export const strings = {
     heading: "Problems",
     since: (age: string): string => `for ${age}`,
     noDevices: "No GPU on this node",
+    noSlices: "The GPUs of this node are split, and there is no slice yet",
     neverHint: "This node has joined but never sent a report. Is its agent running?",
     nothingYet: "Nothing is known of this node yet",
     neverReached: (way: string): string =>
@@ -340,10 +339,10 @@ export const strings = {
     noDevice: "No GPU",
 
     map: {
-      heading: "Heat map",
       label: (free: number, total: number): string =>
         `Map of all GPUs by node: ${free} of ${total} free. Arrow keys move, Enter opens. The list below says the same in words.`,
       cell: (node: string, gpu: string, model: string): string => `${node}, GPU ${gpu}, ${model}`,
+      bare: "no GPU to be seen",
       utilization: "Utilisation",
       memory: "Memory",
       users: "Users",

@@ -1,0 +1,23 @@
+/** What is shown of a node on which no GPU can be seen: its driver hangs or is missing, or nothing is known of it. */
+import type { Herd } from "./herd";
+import type { NodeEntry } from "./node";
+import { strings } from "./strings";
+import type { DeviceState } from "./types";
+
+/** Its state, as far as that can be said of a device: what it complains about is a fault, and none is ever free. */
+export function bareState(herd: Herd, node: NodeEntry): DeviceState {
+  const state = herd.nodeState(node.row);
+  if (state === "stale" || state === "offline") return state;
+  return state === "live" && node.allProblems.length > 0 ? "fault" : "unknown";
+}
+
+/** Why there is nothing to see, in a sentence. */
+export function bareReason(herd: Herd, node: NodeEntry): string {
+  const problems = [...node.allProblems, ...node.notes];
+  const isLive = herd.nodeState(node.row) === "live";
+  return (
+    (isLive ? "" : herd.nodeReason(node.row)) ||
+    (problems.find((problem) => problem.is_fault) ?? problems[0])?.message ||
+    strings.problem[!isLive ? "nothingYet" : node.devices.length > 0 ? "noSlices" : "noDevices"]
+  );
+}
