@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -38,6 +38,7 @@ from gpuherd.wire.matrix import unpack, unpack_numbers
 __all__ = ["NODE_REASONS", "Composer", "node_reason"]
 
 S = TypeVar("S", bound=Struct)
+_REASONS = [REASONS[reason] for reason in sorted(Reason)]
 NODE_REASONS: dict[NodeState, str] = {
     "live": "reports arrive on time",
     "stale": "reports are overdue",
@@ -112,6 +113,17 @@ class Composer:
             told = [p.message for p in node.problems if p.is_fault and p.device_uuid in concerned]
             return told[0] if told else REASONS[code]
         return REASONS[code]
+
+    def reasons(self, rows: Array, nodes: Iterable[Node]) -> list[str]:
+        """Say of many devices at once why they are in their states; ``nodes`` are those that they are of."""
+        codes = self._rows.reason[rows]
+        told = [_REASONS[code] for code in codes.tolist()]
+        faulty = np.flatnonzero(codes == Reason.FAULT).tolist()
+        by_row = {node.row: node for node in nodes} if faulty else {}
+        for place in faulty:
+            row = int(rows[place])
+            told[place] = self.reason(row, by_row[int(self._rows.node[row])])
+        return told
 
     def node(self, node: Node) -> NodeView:
         """Build one node with all its devices and processes."""

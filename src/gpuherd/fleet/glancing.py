@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuherd.fleet.availability import REASONS, Reason
 from gpuherd.fleet.booked import BookedDevices
 from gpuherd.fleet.changes import DeviceBookings, DeviceStateColumns, HostStateColumns
 from gpuherd.fleet.clock import Clock
@@ -47,7 +46,6 @@ _SHOWN = {"utilization_gpu", "memory_used_mebibytes", "temperature_celsius", "po
 _SOURCES = tuple(column for column in DEVICES if column.name in _SHOWN)
 _NUMBERS = tuple(column._replace(place=place) for place, column in enumerate(_SOURCES))
 _MEMORY: tuple[StreamColumn, ...] = tuple(column for column in USES if column.name == "gpu_memory_bytes")
-_REASONS = [REASONS[reason] for reason in sorted(Reason)]
 MAX_KEPT_MODELS = 4096
 """Nodes may report any number of names."""
 
@@ -210,18 +208,12 @@ class Glancer:
     def _glance_devices(
         self, pieces: list[_Piece], nodes: list[Node], rows: Array, models: list[int]
     ) -> GlanceDevices:
-        codes = self._rows.reason[rows]
-        reasons = [_REASONS[code] for code in codes.tolist()]
-        by_row = {node.row: node for node in nodes} if (codes == Reason.FAULT).any() else {}
-        for place in np.flatnonzero(codes == Reason.FAULT).tolist():
-            row = int(rows[place])
-            reasons[place] = self._composer.reason(row, by_row[int(self._rows.node[row])])
         offset = self._clock.wall() - self._clock.monotonic()
         told = self.face.device_states(
             DeviceStateColumns(
                 row=rows.tolist(),
                 state=[DEVICE_STATES[code] for code in self._rows.state[rows].tolist()],
-                reason=reasons,
+                reason=self._composer.reasons(rows, nodes),
                 since=numbers(np.round(self._rows.since[rows] + offset), is_whole=True),
             )
         )

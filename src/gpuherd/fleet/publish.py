@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpuherd.fleet.availability import REASONS, Reason
 from gpuherd.fleet.booked import BookedDevices
 from gpuherd.fleet.changes import (
     DeviceBookings,
@@ -60,7 +59,6 @@ class _Told:
 
 
 _NOTHING = np.empty((0, 0))
-_REASONS = [REASONS[reason] for reason in sorted(Reason)]
 
 
 class Publication:
@@ -267,13 +265,7 @@ class Publication:
 
     def _device_states(self, told: _Told, rows: Array) -> DeviceStateColumns:
         block = told.states[rows]
-        reasons = [_REASONS[code] for code in self._rows.reason[rows].tolist()]
-        faulty = np.flatnonzero(self._rows.reason[rows] == Reason.FAULT)
-        if faulty.size:
-            by_row = {node.row: node for node in self._nodes.values()}
-            for place in faulty.tolist():
-                row = int(rows[place])
-                reasons[place] = self._composer.reason(row, by_row[int(self._rows.node[row])])
+        reasons = self._composer.reasons(rows, self._nodes.values())
         offset = self._clock.wall() - self._clock.monotonic()
         return DeviceStateColumns(
             row=rows.tolist(),

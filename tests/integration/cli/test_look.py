@@ -87,7 +87,10 @@ def test_a_look_at_the_herd(tmp_path: Path) -> None:
             code, said, _ = await shell.run("users")
             assert [line.split()[0] for line in said.splitlines()[:2]] == ["user", "ada"]
             assert re.search(r"\nAnn +0 +1 +-", said), "who has booked and does not use it"
-            assert (await shell.run("users", "eve"))[::2] == (3, "gpuherd: nobody called eve holds a GPU now\n")
+            assert (await shell.run("users", "eve"))[::2] == (
+                3,
+                "gpuherd: nobody called eve holds a GPU now\n",
+            )
             code, said, _ = await shell.run("users", "ada", "--json")
             assert json.loads(said)[0]["places"] == ["n3/0"]
 

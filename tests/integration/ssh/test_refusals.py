@@ -216,7 +216,9 @@ def test_a_name_server_that_does_not_answer(
         is_for_connecting = rest[0] is not None  # otherwise it is asked only whether this is an address
         if is_for_connecting and str(host).startswith("lost"):
             answer.wait(20)
-            raise socket.gaierror(socket.EAI_NONAME, "no such name")  # asking on would open files after the story
+            raise socket.gaierror(
+                socket.EAI_NONAME, "no such name"
+            )  # asking on would open files after the story
         return real(host, *rest, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)

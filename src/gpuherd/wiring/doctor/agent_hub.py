@@ -30,15 +30,13 @@ from gpuherd.wiring.doctor.judging import judge_clock
 from gpuherd.wiring.doctor.network import address_fact, connect, resolve
 from gpuherd.wiring.doctor.starting import how_to_start
 from gpuherd.wiring.doctor.steps import Journal, StepFailed
+from gpuherd.wiring.installing.services import OWN_UNITS, PACKAGED_UNITS
 
 __all__ = ["AgentExamination", "agent_state_dir"]
 
 
 INSTALLED = Path("/var/lib/gpuherd-agent")
-UNITS = tuple(
-    Path(folder, "gpuherd-agent.service")
-    for folder in ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
-)
+UNITS = tuple(Path(folder, "gpuherd-agent.service") for folder in (OWN_UNITS, *PACKAGED_UNITS))
 """Where the service of `gpuherd install` keeps it, which the configuration need not say."""
 
 

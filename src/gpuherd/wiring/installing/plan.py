@@ -21,7 +21,7 @@ from gpuherd.wiring.installing.asking import is_refused
 from gpuherd.wiring.installing.config_file import CONFIG_PATH, Choices, config_with
 from gpuherd.wiring.installing.executable import check_reachable, own_executable
 from gpuherd.wiring.installing.files import Changes, TargetFiles
-from gpuherd.wiring.installing.services import Services, systemd_version
+from gpuherd.wiring.installing.services import OWN_UNITS, PACKAGED_UNITS, Services, systemd_version
 
 __all__ = ["Installation", "Outcome", "Part", "unit_text"]
 
@@ -44,8 +44,6 @@ CURRENT_PATHS: dict[Part, str] = {
     "agent": "/run/gpuherd-install/agent-config",
 }
 """Which writing of the configuration is nothing to a service that runs: one for the other service alone."""
-_PACKAGED_UNITS = ("/usr/lib/systemd/system", "/lib/systemd/system")
-_OWN_UNITS = "/etc/systemd/system"
 _PARTS: tuple[Part, ...] = ("hub", "agent")
 _MARK = "this file is written anew by updates"
 _BACKOFF_SINCE_VERSION = 254
@@ -171,7 +169,7 @@ class Installation:
                 if not self._is_only_check:
                     self._services.stop(unit)
                 self._changes.note(f"{unit}: stopped", is_change=True)
-        paths = [_boot_link(unit), f"{_OWN_UNITS}/{unit}"]
+        paths = [_boot_link(unit), f"{OWN_UNITS}/{unit}"]
         if part == "hub":
             paths.append(SYSUSERS_PATH)
         else:
@@ -225,7 +223,7 @@ class Installation:
         started_at = self._services.started_at(_unit(part))
         if started_at is None:
             return False
-        files = [self.files.at(f"{folder}/{_unit(part)}") for folder in (_OWN_UNITS, *_PACKAGED_UNITS)]
+        files = [self.files.at(f"{folder}/{_unit(part)}") for folder in (OWN_UNITS, *PACKAGED_UNITS)]
         files += [*installed_files(), *self._services.drop_ins(_unit(part))]
         if part == "agent":
             secrets = (JOIN_TOKEN_PATH, LISTEN_SECRET_PATH, NODE_PASSWORD_PATH)
@@ -300,7 +298,7 @@ class Installation:
         """Find the unit that a package of the distribution brought, if that is the gpuherd which runs now."""
         if not self._executable.startswith("/usr/bin/"):
             return None
-        paths = (f"{folder}/{_unit(part)}" for folder in _PACKAGED_UNITS)
+        paths = (f"{folder}/{_unit(part)}" for folder in PACKAGED_UNITS)
         return next((path for path in paths if self.files.text(path) is not None), None)
 
     def _enable(self, part: Part) -> bool:
@@ -310,13 +308,13 @@ class Installation:
         is_changed = False
         if packaged is None:
             version = systemd_version() if self.is_here else None
-            is_changed = self.files.put(f"{_OWN_UNITS}/{unit}", unit_text(part, self._executable, version))
+            is_changed = self.files.put(f"{OWN_UNITS}/{unit}", unit_text(part, self._executable, version))
         else:
             self._changes.note(packaged, is_change=False)
             # One that we wrote before the package came would go on hiding the package's.
-            if _MARK in (self.files.text(f"{_OWN_UNITS}/{unit}") or ""):
-                is_changed = self.files.remove(f"{_OWN_UNITS}/{unit}")
-        is_linked = self.files.link(_boot_link(unit), packaged or f"{_OWN_UNITS}/{unit}")
+            if _MARK in (self.files.text(f"{OWN_UNITS}/{unit}") or ""):
+                is_changed = self.files.remove(f"{OWN_UNITS}/{unit}")
+        is_linked = self.files.link(_boot_link(unit), packaged or f"{OWN_UNITS}/{unit}")
         if self.is_here and self._may_start:
             is_unread = self._services.needs_reload(unit)  # also if a run before this one got no further
             if (is_changed or is_linked or is_unread) and not self._is_only_check:
@@ -345,4 +343,4 @@ def _unit(part: Part) -> str:
 
 
 def _boot_link(unit: str) -> str:
-    return f"{_OWN_UNITS}/multi-user.target.wants/{unit}"
+    return f"{OWN_UNITS}/multi-user.target.wants/{unit}"

@@ -13,7 +13,11 @@ from pathlib import Path
 from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.text import clean
 
-__all__ = ["Services", "complaint", "systemd_version"]
+__all__ = ["OWN_UNITS", "PACKAGED_UNITS", "Services", "complaint", "systemd_version"]
+
+OWN_UNITS = "/etc/systemd/system"
+PACKAGED_UNITS = ("/usr/lib/systemd/system", "/lib/systemd/system")
+"""Where units are that came with a package of the distribution."""
 
 _START = re.compile(r"Starting (?:gpuherd-|gpuherd )")
 _LAST_WORDS = re.compile(r"gpuherd: (.*)")
