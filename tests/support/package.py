@@ -19,7 +19,7 @@ __all__ = ["built_package", "layer_with_gpuherd"]
 
 _PROJECT = Path(__file__).parents[2]
 _FOLDER = _PROJECT / "build" / "deb"
-_SOURCES = ("src", "deploy/debian", "docs/man")
+_SOURCES = ("src", "deploy/debian", "docs/man", "locks")
 _SOURCE_FILES = ("scripts/build-deb", "scripts/copy_packages.py", "pyproject.toml")
 
 
