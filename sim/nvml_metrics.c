@@ -213,6 +213,16 @@ NVML_API nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned in
     return finish(result);
 }
 
+NVML_API nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, unsigned int *is_pending)
+{
+    struct call call;
+    nvmlReturn_t result = begin_whole_gpu(&call, FN_nvmlDeviceGetRetiredPagesPendingStatus, device);
+    if (result != NVML_SUCCESS)
+        return result;
+    *is_pending = call.gpu->retired_pages_pending == YES;
+    return finish(call.gpu->retired_pages_pending == UNSET ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS);
+}
+
 /* --- PCIe and field values ------------------------------------------------------------------------ */
 
 NVML_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, unsigned int counter, unsigned int *kb_per_s)
@@ -245,6 +255,7 @@ static void read_field(const struct call *call, nvmlFieldValue_t *field)
     case 94: metric = &gpu->pcie_replay_count; type = UNSIGNED_INT; break;
     case 142: metric = &gpu->remapped_rows_corrected; type = UNSIGNED_INT; break;
     case 143: metric = &gpu->remapped_rows_uncorrected; type = UNSIGNED_INT; break;
+    case 230: metric = &gpu->recovery_action; type = UNSIGNED_INT; break;
     case 185: /* average */
     case 186: metric = &gpu->power_watts; scale = 1000; type = UNSIGNED_INT; break;
     case 187: metric = &gpu->power_limit_min_watts; scale = 1000; type = UNSIGNED_INT; break;

@@ -1,5 +1,6 @@
 /* Exported: who uses a device. */
 #include <math.h>
+#include <string.h>
 
 #include "runtime.h"
 
@@ -83,6 +84,15 @@ static nvmlReturn_t list(const struct call *call, struct listing *listing, unsig
     return fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
+#ifndef OLD_DRIVER
+/* Drivers 535.43 to 535.54 had larger entries in the _v3 lists; later ones went back. */
+static bool has_large_entries(const struct call *call)
+{
+    const char *version = call->scenario->driver_version;
+    return strncmp(version, "535.43", 6) == 0 || strncmp(version, "535.54", 6) == 0;
+}
+#endif
+
 #define PROCESS_LIST(name, usage_, layout_) \
     NVML_API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, void *entries) \
     { \
@@ -100,8 +110,8 @@ PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses_v2, COMPUTE, LAYOUT_V2)
 PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses, GRAPHICS, LAYOUT_V1)
 PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, GRAPHICS, LAYOUT_V2)
 #ifndef OLD_DRIVER
-PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses_v3, COMPUTE, LAYOUT_V2)
-PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, GRAPHICS, LAYOUT_V2)
+PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses_v3, COMPUTE, has_large_entries(&call) ? LAYOUT_DETAIL : LAYOUT_V2)
+PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, GRAPHICS, has_large_entries(&call) ? LAYOUT_DETAIL : LAYOUT_V2)
 #endif
 
 /* Nobody runs under MPS here. */

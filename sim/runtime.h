@@ -32,6 +32,7 @@
     X(nvmlDeviceGetPerformanceState) X(nvmlDeviceGetPowerState) \
     X(nvmlDeviceGetCurrentClocksThrottleReasons) X(nvmlDeviceGetCurrentClocksEventReasons) \
     X(nvmlDeviceGetTotalEccErrors) X(nvmlDeviceGetMemoryErrorCounter) X(nvmlDeviceGetRemappedRows) \
+    X(nvmlDeviceGetRetiredPagesPendingStatus) \
     X(nvmlDeviceGetPcieThroughput) X(nvmlDeviceGetPcieReplayCounter) \
     X(nvmlDeviceGetCurrPcieLinkGeneration) X(nvmlDeviceGetCurrPcieLinkWidth) \
     X(nvmlDeviceGetMaxPcieLinkGeneration) X(nvmlDeviceGetMaxPcieLinkWidth) X(nvmlDeviceGetFieldValues) \

@@ -444,6 +444,7 @@ static const struct field gpu_fields[] = {
     G(ecc_corrected_aggregate, METRIC), G(ecc_uncorrected_aggregate, METRIC),
     G(remapped_rows_corrected, METRIC), G(remapped_rows_uncorrected, METRIC),
     G(remapped_rows_pending, TRISTATE), G(remapped_rows_failed, TRISTATE),
+    G(retired_pages_pending, TRISTATE), G(recovery_action, METRIC),
     G(pcie_tx_bytes_per_second, METRIC), G(pcie_rx_bytes_per_second, METRIC), G(pcie_replay_count, METRIC),
     G(pcie_link_generation, METRIC), G(pcie_link_width, METRIC),
     G(pcie_link_generation_max, METRIC), G(pcie_link_width_max, METRIC),

@@ -51,7 +51,8 @@ struct gpu {
     struct metric ecc_corrected_volatile, ecc_uncorrected_volatile;
     struct metric ecc_corrected_aggregate, ecc_uncorrected_aggregate;
     struct metric remapped_rows_corrected, remapped_rows_uncorrected;
-    enum tristate remapped_rows_pending, remapped_rows_failed;
+    enum tristate remapped_rows_pending, remapped_rows_failed, retired_pages_pending;
+    struct metric recovery_action;
     struct metric pcie_tx_bytes_per_second, pcie_rx_bytes_per_second, pcie_replay_count;
     struct metric pcie_link_generation, pcie_link_width, pcie_link_generation_max, pcie_link_width_max;
     struct process_list processes;
