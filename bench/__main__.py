@@ -17,14 +17,17 @@ from bench.ansible import measure_ansible
 from bench.booking_records import measure_booking_records
 from bench.bookings import measure_bookings
 from bench.cli import measure_cli
+from bench.enrol import measure_enrol
 from bench.export import measure_export
 from bench.history import measure_history
 from bench.hub import measure_p2, measure_p6
 from bench.login import measure_login
 from bench.measure import Figure
+from bench.overload import measure_overload
 from bench.page import measure_page
 from bench.privacy import measure_privacy
 from bench.pull import measure_pull
+from bench.recovery import measure_recovery
 from bench.ssh import measure_ssh
 from bench.tending import measure_tending
 from bench.top import measure_top
@@ -39,13 +42,16 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "ansible": measure_ansible,
     "bookings": measure_bookings,
     "cli": measure_cli,
+    "enrol": measure_enrol,
     "export": measure_export,
     "history": measure_history,
     "login": measure_login,
     "booking-records": measure_booking_records,
+    "overload": measure_overload,
     "page": measure_page,
     "privacy": measure_privacy,
     "pull": measure_pull,
+    "recovery": measure_recovery,
     "ssh": measure_ssh,
     "tending": measure_tending,
     "top": measure_top,

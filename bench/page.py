@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import tempfile
 import time
 import urllib.request
@@ -24,7 +25,7 @@ from bench.servers import Server, enrol_many, playing, serving_hub
 __all__ = ["measure_page"]
 
 NODES = 1000
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium-headless-shell"
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

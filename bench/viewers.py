@@ -28,8 +28,10 @@ MANY = 200
 def watch(port: int, path: str, count: int) -> None:
     """Be ``count`` viewers that read whatever comes; prints the bytes of each second until standard input ends."""
     links = []
-    for _ in range(count):
-        link = socket.create_connection(("127.0.0.1", port), timeout=30)
+    for number in range(count):
+        # Of one address the hub serves only a share of all live views.
+        own = (f"127.0.0.{1 + number % 8}", 0)
+        link = socket.create_connection(("127.0.0.1", port), timeout=30, source_address=own)
         link.sendall(
             f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\r\n".encode()
         )

@@ -19,10 +19,10 @@ __all__ = ["api_page"]
 INTRODUCTION = """\
 # HTTP API: every route
 
-How the API is used, the live stream and the shape of errors are told in [The hub's API](../api.md); this page lists
-every route and every field. The same for programs is `GET /api/v1/openapi.json`, or without a hub `python -m
-gpuherd.api.openapi`. Paths stand below the hub's base path. Numbers are in base units (bytes, watts, hertz, ratios 0–1,
-seconds, UTC epoch seconds); null, or a field that is missing, is unknown, never zero. Whatever is not a success is an
+[HTTP API](../api.md) explains how to use the API, the live stream and errors. This page lists every route and every
+field. Programs can read the same from `GET /api/v1/openapi.json` or, without a hub, `python -m gpuherd.api.openapi`.
+Paths are relative to the hub's base path. Numbers are in base units (bytes, watts, hertz, ratios 0–1, seconds, UTC
+epoch seconds). A field that is null or missing is unknown, never zero. Every error response is an
 [ErrorBody](#errorbody)."""
 _NEEDS = {
     Access.OPEN: "nothing",

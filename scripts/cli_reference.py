@@ -12,13 +12,13 @@ __all__ = ["cli_page"]
 INTRODUCTION = """\
 # Command line: every command and option
 
-What one does with them is told in [In the terminal](../cli.md) and the pages of each task; this page lists them all.
-`gpuherd COMMAND --help` prints the same, and so do the manual pages: `man gpuherd`, `man gpuherd-book`.
+This page lists every command and option. For examples by task, see [In the terminal](../cli.md).
+`gpuherd COMMAND --help` and the manual pages (`man gpuherd`, `man gpuherd-book`) show the same texts.
 
 """
 RUN_EXIT = """\
-`gpuherd run` ends as the command that it runs: with its exit code, or 128 + n if signal n ended it. It ends with 125 if
-gpuherd itself failed before, 126 if the command cannot be run, 127 if there is none."""
+`gpuherd run` returns the exit code of the command that it runs, or 128 + n if signal n ended that command. It returns
+125 if gpuherd failed before it started the command, 126 if the command cannot be run, and 127 if it was not found."""
 
 
 def cli_page() -> str:
@@ -31,7 +31,7 @@ def cli_page() -> str:
         RUN_EXIT,
         "## Environment\n\n" + _table(("variable", "meaning"), _as_code(ENVIRONMENT)),
         "## Files\n\n" + _table(("file", "meaning"), _as_code(FILES)),
-        "This page is written by `make generate` from the commands themselves.",
+        "`make generate` writes this page from the commands.",
     ]
     return "\n\n".join(parts) + "\n"
 

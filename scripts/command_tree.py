@@ -16,25 +16,30 @@ __all__ = ["ENVIRONMENT", "EXIT_CODES", "FILES", "Command", "Option", "Paragraph
 
 EXIT_CODES = (
     ("0", "done"),
-    ("1", "the hub cannot be reached, or something else went wrong"),
-    ("2", "the command line is wrong"),
-    ("3", "taken, against the rules, no such thing, or nothing free"),
+    ("1", "cannot reach the hub, or any other error"),
+    ("2", "wrong command line"),
+    ("3", "taken, against the rules, not found, or nothing free"),
     ("4", "not logged in, or not allowed"),
-    ("5", "waited in vain (gpuherd wait --timeout)"),
+    ("5", "timeout reached (gpuherd wait --timeout)"),
     ("130", "interrupted with Ctrl-C"),
-    ("141", "nobody reads the output any more"),
+    ("141", "the program that read the output has ended (broken pipe)"),
 )
 ENVIRONMENT = (
-    ("GPUHERD_HUB", "The hub to ask, where --hub is not given."),
-    ("GPUHERD_CA_FILE", "PEM file with the certificates to trust when a hub is asked."),
-    ("NO_COLOR", "If set, nothing is printed in colour. Where no terminal reads, nothing ever is."),
-    ("XDG_CONFIG_HOME", "Where gpuherd/gpuherd.toml and gpuherd/token are looked for; ~/.config if not set."),
-    ("XDG_STATE_HOME", "Where gpuherd up keeps its state unless it is told; ~/.local/state if not set."),
+    ("GPUHERD_HUB", "Address of the hub, if --hub is not given."),
+    ("GPUHERD_CA_FILE", "PEM file with the CA certificates to trust when connecting to a hub."),
+    ("GPUHERD_LOG_FORMAT", "Format of the log of hub and agent: text or json."),
+    ("GPUHERD_LOG_LEVEL", "Lowest level that hub and agent log: debug, info, warning or error."),
+    ("NO_COLOR", "If set, turns colours off. Output to a file or pipe never has colours."),
+    ("XDG_CONFIG_HOME", "Folder of gpuherd/gpuherd.toml and gpuherd/token. Default: ~/.config."),
+    (
+        "XDG_STATE_HOME",
+        "Folder of the state of gpuherd up, if --state-dir is not given. Default: ~/.local/state.",
+    ),
 )
 FILES = (
-    ("~/.config/gpuherd/gpuherd.toml", "Configuration of one's own."),
-    ("/etc/gpuherd/gpuherd.toml", "Configuration of the machine, if there is none of one's own."),
-    ("~/.config/gpuherd/token", "The login of gpuherd login, readable by its owner alone."),
+    ("~/.config/gpuherd/gpuherd.toml", "Your own configuration."),
+    ("/etc/gpuherd/gpuherd.toml", "Configuration of the machine, used if you have none of your own."),
+    ("~/.config/gpuherd/token", "API token from gpuherd login, readable only by you."),
 )
 
 

@@ -28,9 +28,9 @@ def _main_page(root: Command, first: list[Command]) -> str:
         *_usage([root]),
         ".SH DESCRIPTION",
         _text(
-            "One live view of all GPU servers: which GPU is free, who holds the others, whether they use them, and "
-            "what is broken. A hub gathers what agents report, or reaches nodes itself; people look at its page, or "
-            "ask it with these commands."
+            "One live view of all GPU servers: which GPUs are free, who uses the others, which are held idle, and what "
+            "is broken. A hub collects reports from agents, or connects to the nodes itself. Use its page in a browser "
+            "or these commands."
         ),
         ".SH COMMANDS",
         *_items((f"gpuherd-{command.path[0]}(1)", f"{command.summary}.") for command in first),
@@ -39,7 +39,7 @@ def _main_page(root: Command, first: list[Command]) -> str:
         ".SH EXIT STATUS",
         *_items(EXIT_CODES),
         ".PP",
-        _text("gpuherd run ends as the command that it runs."),
+        _text("gpuherd run returns the exit code of the command that it runs."),
         ".SH ENVIRONMENT",
         *_items(ENVIRONMENT),
         ".SH FILES",

@@ -22,14 +22,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "build" / "screenshots"
 DOCS = ROOT / "docs" / "images"
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -40,6 +40,8 @@ FLAGS = [
 FAKETIME = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
 CLOCK = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)
 """When the herd starts."""
+START_SECONDS = 600
+"""How long the demo may take to write its past."""
 SETTLE_SECONDS = 75
 """Until then held and offline devices have become such, and the charts have something to show."""
 THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
@@ -83,19 +85,25 @@ def demo_herd() -> Iterator[tuple[str, str]]:
             stderr=log,
         )
         try:
-            for _ in range(SETTLE_SECONDS):
-                time.sleep(1)
-                if process.poll() is not None:
-                    log.seek(0)
-                    raise SystemExit(f"the demo ended: {log.read().decode()}")
-            log.seek(0)
-            code = re.search(rb"\?setup#(\S+)", log.read())
-            if code is None:
-                raise SystemExit("the demo has printed no set-up link")
-            yield f"http://{listen}/", code[1].decode()
+            code = _setup_code(process, log)
+            time.sleep(SETTLE_SECONDS)
+            yield f"http://{listen}/", code
         finally:
             process.terminate()
             process.wait(30)
+
+
+def _setup_code(process: subprocess.Popen[bytes], log: IO[bytes]) -> str:
+    """Wait until the demo, which first writes its past, has printed the set-up link."""
+    for _ in range(START_SECONDS):
+        said = os.pread(log.fileno(), 1 << 20, 0)  # the demo writes at the file's own position
+        if process.poll() is not None:
+            raise SystemExit(f"the demo ended: {said.decode()}")
+        code = re.search(rb"\?setup#(\S+)", said)
+        if code is not None:
+            return code[1].decode()
+        time.sleep(1)
+    raise SystemExit("the demo has printed no set-up link")
 
 
 def places(url: str) -> dict[str, str]:
@@ -164,7 +172,7 @@ def main() -> None:
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=[*FLAGS, f"--disk-cache-dir={profile}"]
+            executable_path=CHROMIUM, args=[*FLAGS, f"--disk-cache-dir={profile}"]
         )
         known = places(url)
         with browser.new_context() as context:

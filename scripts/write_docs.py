@@ -20,20 +20,19 @@ ROOT = Path(__file__).parent.parent
 INTRODUCTION = """\
 # Configuration: gpuherd.toml
 
-Everything has a default: with no file at all, `gpuherd up` works. gpuherd reads the file named with `--config`, else
-`~/.config/gpuherd/gpuherd.toml`, else `/etc/gpuherd/gpuherd.toml`. What is given on the command line wins over the
-file. Secrets are never in it: credentials and join tokens are files of their own. Relative paths begin at the folder in
-which the file lies.
+Everything has a default: `gpuherd up` works without any file. gpuherd reads the file given with `--config`, otherwise
+`~/.config/gpuherd/gpuherd.toml`, otherwise `/etc/gpuherd/gpuherd.toml`. Options on the command line override the file.
+Secrets are never in this file: credentials and join tokens are separate files. Relative paths start at its folder.
 
-`gpuherd config check [FILE]` says whether a file can be used. An unknown key, a wrong type or an impossible
-combination stops the start with the file, the line, the key and the remedy:
+`gpuherd config check [FILE]` checks a file. If a key is unknown, a type is wrong or a combination is impossible, hub
+and agent do not start and print the file, the line, the key and the remedy:
 
 ```console
 $ gpuherd config check gpuherd.toml
 gpuherd: gpuherd.toml:2: hub.listn: unknown key; did you mean "listen"?
 ```
 
-A hub that everyone in the lab may look at, below a path of its own, and stricter about idle GPUs:
+A hub that everyone in the lab can see, under its own path, and that is stricter about idle GPUs:
 
 ```toml
 [hub]
@@ -46,7 +45,7 @@ allowed_hosts = ["gpus.example.org"]
 idle_window_seconds = 300
 ```
 
-A node that reports to it and keeps command lines to itself:
+A node that reports to it, but sends only the program's name of each process:
 
 ```toml
 [agent]
@@ -54,7 +53,7 @@ hub_url = "https://gpus.example.org/gpus"
 command_lines = "program"
 ```
 
-This page is written by `make generate` from the settings themselves (`gpuherd config reference` prints it).
+`make generate` writes this page from the settings in the code; `gpuherd config reference` prints it.
 
 """
 

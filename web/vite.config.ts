@@ -54,7 +54,7 @@ export default defineConfig({
           // What the start page needs is one file, which compresses better than a dozen; start.ts does not wait for it.
           groups: [
             { name: "start", test: /\/src\/start\.ts$|preload-helper/, priority: 2 },
-            { name: "main", test: /\/src\/main\.ts$/, priority: 1 },
+            { name: "main", test: /\/src\/main\.ts$|\/gpu-fault\.ts$/, priority: 1 },
           ],
         },
       },

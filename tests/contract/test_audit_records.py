@@ -95,12 +95,17 @@ def test_hostile_text_is_cut_and_cleaned(log: AuditRecords) -> None:
         "UPDATE audit SET at = 0",
         "UPDATE audit SET account_id = NULL",
         "DELETE FROM audit",
+        "UPDATE audit_names SET linux_name = 'nobody'",
+        "UPDATE audit_names SET is_given = NOT is_given",
+        "DELETE FROM audit_names",
         "DELETE FROM audit_retention",
         "INSERT INTO audit_retention (id, keep_from) VALUES (2, 1e12)",
         "UPDATE audit_retention SET keep_from = 1e12",
     ],
 )
+@pytest.mark.promise("audit-only-grows")
 def test_what_is_written_stays(engine: Engine, log: AuditRecords, ada: Account, statement: str) -> None:
+    PeopleRecords(engine).change_account(ada.id, linux_names=["alovelace"], now=NOW, by=HUB)
     log.append([Deed("booking.create", "17", "", Actor(account_id=ada.id, label="", peer="p"), NOW)])
     before = log.search()
     with pytest.raises(IntegrityError, match="audit_append_only"), engine.begin() as connection:
@@ -117,13 +122,52 @@ def test_what_an_erased_person_did_stays_too(engine: Engine, log: AuditRecords) 
     assert log.search()[0].peer is None
 
 
+@pytest.mark.promise("audit-names-rights")
+def test_an_entry_names_the_rights_that_were_given(engine: Engine, log: AuditRecords, ada: Account) -> None:
+    people = PeopleRecords(engine)
+    mallory = people.create_account(
+        name="mallory", display_name="M", role="member", groups=["b"], linux_names=["mal"], now=NOW, by=HUB
+    )
+    people.change_account(mallory.id, linux_names=["alice", "ada2"], groups=["a"], now=NOW, by=HUB)
+    changed, created = log.search(account_id=mallory.id)
+    assert created.detail == "local, member; groups b; users on the nodes: +mal"
+    assert changed.detail == "groups b → a; users on the nodes: +ada2, +alice, -mal"
+    assert [entry.id for entry in log.search(text="ALICE")] == [changed.id]
+
+
+def test_linux_names_in_the_log_go_with_the_account(engine: Engine, log: AuditRecords, ada: Account) -> None:
+    people = PeopleRecords(engine)
+    mallory, alice = (
+        people.create_account(name=name, display_name="", role="member", now=NOW, by=HUB)
+        for name in ("mallory", "alice")
+    )
+    people.change_account(mallory.id, linux_names=["alice", "mal"], now=NOW, by=HUB)
+    people.change_account(mallory.id, linux_names=["mal2"], now=NOW, by=HUB)
+    people.erase_account(mallory.id, now=NOW, by=HUB)
+    # Another account is called alice: the entry still says whose command lines were opened.
+    assert [entry.detail for entry in log.search(action="account.change")] == [
+        "users on the nodes: -alice",
+        "users on the nodes: +alice",
+    ]
+    people.erase_account(alice.id, now=NOW, by=HUB)
+    assert {entry.detail for entry in log.search(action="account.change")} == {"users on the nodes"}
+
+
+def test_names_are_pruned_with_their_entry(engine: Engine, log: AuditRecords, ada: Account) -> None:
+    old = time.time() - 400 * 86_400
+    PeopleRecords(engine).change_account(ada.id, linux_names=["alovelace"], now=old, by=HUB)
+    log.prune(old + 1)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM audit_names")).scalar_one() == 0
+
+
 def test_only_what_is_old_is_pruned(log: AuditRecords) -> None:
     now = time.time()
     days = (400, 100, 2, 0)
     log.append([Deed("login.ok", str(age), "", HUB, now - age * 86_400) for age in days])
     assert log.prune(now - 200 * 86_400) == 1
     assert [entry.subject for entry in log.search()] == ["0", "2", "100"]
-    assert log.prune(now - 300 * 86_400) == 0  # a shorter memory cannot be undone, nor does it harm
+    assert log.prune(now - 300 * 86_400) == 0  # what is gone is gone
     with pytest.raises(Failed, match="audit_append_only"):
         log.prune(now)
     assert [entry.subject for entry in log.search()] == ["0", "2", "100"]
@@ -131,3 +175,13 @@ def test_only_what_is_old_is_pruned(log: AuditRecords) -> None:
     first = log.search()[0].id
     log.append([Deed("login.ok", "new", "", HUB, now)])
     assert log.search()[0].id == first + 1
+
+
+def test_what_a_wrong_clock_left_unprotected_is_protected_again(log: AuditRecords, engine: Engine) -> None:
+    now = time.time()
+    log.prune(now - 10 * 86_400)  # by a clock that was 190 days ahead
+    log.append([Deed("login.ok", "old", "", HUB, now - 100 * 86_400)])
+    log.prune(now - 200 * 86_400)
+    with engine.connect() as connection, pytest.raises(IntegrityError, match="audit_append_only"):
+        connection.execute(text("DELETE FROM audit"))
+    assert [entry.subject for entry in log.search()] == ["old"]

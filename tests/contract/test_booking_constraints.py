@@ -32,6 +32,7 @@ def write(engine: Engine, statement: str, **values: object) -> None:
         connection.execute(text(statement), values)
 
 
+@pytest.mark.promise("no-device-twice")
 def test_times_cannot_be_moved_onto_anothers(
     engine: Engine, records: BookingRecords, two: tuple[Booking, Booking]
 ) -> None:

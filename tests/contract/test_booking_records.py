@@ -48,6 +48,7 @@ def test_what_is_booked_is_read_back(records: BookingRecords) -> None:
     assert records.revision() == made.revision == 1
 
 
+@pytest.mark.promise("no-device-twice")
 def test_a_held_device_cannot_be_booked_and_nothing_else_of_it_is(records: BookingRecords) -> None:
     first = book(records, draft(A))
     with pytest.raises(Conflict, match="a device is booked") as caught:

@@ -72,6 +72,7 @@ def test_those_who_want_different_things_all_get_them(records: BookingRecords) -
     [
         (Limits(max_devices_at_once=3), "too_many_devices", 3),
         (Limits(gpu_seconds_ahead=4 * HOUR), "too_many_gpu_hours", 4),
+        (Limits(max_bookings=5), "too_many_bookings", 5),
     ],
 )
 def test_nobody_passes_a_limit_by_asking_often_at_once(
@@ -154,7 +155,7 @@ def test_two_admins_cannot_dismiss_each_other(engine: Engine, ada: str) -> None:
 
 def test_a_set_up_code_is_spent_once(engine: Engine) -> None:
     people = PeopleRecords(engine)
-    people.put_setup_code("digest", NOW + 60)
+    people.put_setup_code("digest", NOW + 60, now=NOW)
     start = Barrier(10)
 
     def take(number: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from gpuherd.model.people import Actor
 from gpuherd.records.audit import AuditRecords
 from gpuherd.records.people import FeedRecord, PeopleRecords, SessionRecord, TokenRecord
 from support.booking_drafts import NOW, A
+from support.soak import SOAK
+from support.tally import Tally
 
 BY = Actor(account_id=None, label="test")
 
@@ -103,7 +106,9 @@ def test_a_session_is_valid_until_it_expires(people: PeopleRecords, ada: str) ->
     touched = people.session("digest of s1", NOW)
     assert touched is not None
     assert touched.seen_at == NOW + 9
-    log_in(people, ada, "s3", at=NOW + 120)  # clears away what has expired
+    log_in(people, ada, "s3", at=NOW + 120)
+    assert [one.id for one in people.sessions(ada, NOW)] == ["s3", "s2", "s1"]
+    assert people.prune(NOW + 120) == 1
     assert [one.id for one in people.sessions(ada, NOW)] == ["s3", "s2"]
 
 
@@ -260,3 +265,37 @@ def test_a_digest_is_never_told(people: PeopleRecords, engine: Engine, ada: str,
     assert not [
         entry for entry in AuditRecords(engine).search() if "digest of" in entry.detail + entry.subject
     ]
+
+
+@pytest.mark.attack
+@pytest.mark.promise("limits-hold-in-a-race")
+def test_limits_by_count_hold_in_a_race(engine: Engine, tally: Tally) -> None:
+    people = PeopleRecords(engine)
+    account = people.create_account(name="racer", display_name="", role="member", now=NOW, by=BY)
+
+    def race(number: int) -> bool:
+        common = {"account_id": account.id, "created_at": NOW, "by": BY, "at_most": 5}
+        try:
+            if number % 2:
+                people.add_feed(id=f"f{number}", digest=f"f{number}", kind="account", **common)  # type: ignore[arg-type]
+            else:
+                people.add_token(
+                    id=f"t{number}",
+                    digest=f"t{number}",
+                    title="",
+                    scopes=["read"],
+                    expires_at=NOW + 60,
+                    **common,  # type: ignore[arg-type]
+                )
+        except Refused as refusal:
+            if refusal.code not in ("too_many_tokens", "too_many_feeds"):
+                raise
+            return False
+        return True
+
+    tries = 40 * SOAK
+    with ThreadPoolExecutor(8) as pool:
+        made = sum(pool.map(race, range(tries)))
+    tally.add("tokens and calendars made at once", tries=tries, held=tries - max(0, made - 10))
+    assert len(people.tokens(account.id, NOW)) == len(people.feeds(account.id)) == 5
+    assert made == 10

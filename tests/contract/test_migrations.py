@@ -13,8 +13,17 @@ from sqlalchemy import create_engine, inspect, text
 
 from gpuherd.model.errors import Misconfigured
 from gpuherd.records.bookings import BookingRecords
-from gpuherd.records.database import NEWEST, _config, open_records, records_engine, records_url
+from gpuherd.records.database import (
+    NEWEST,
+    _config,
+    migrate,
+    open_records,
+    opened_records,
+    records_engine,
+    records_url,
+)
 from gpuherd.records.nodes import EnrolledNodes, NodeRecord, NodeRecords
+from gpuherd.records.people import PeopleRecords
 from gpuherd.records.tables import metadata
 from support.booking_drafts import BY, NOW, A, draft
 from support.postgresql import Postgresql
@@ -64,6 +73,24 @@ def test_records_of_the_first_release_are_taken_over(records_location: Path | st
         BookingRecords(engine).create([draft(A)], now=NOW, by=BY)
     finally:
         engine.dispose()
+
+
+def test_people_of_a_provider_keep_the_user_that_they_were(records_location: Path | str) -> None:
+    with opened_records(records_location) as connection:
+        migrate(connection, to="0003")
+    execute(
+        records_location,
+        *(
+            "INSERT INTO accounts (id, name, name_key, display_name, role, source, is_disabled, created_at) "  # noqa: S608
+            f"VALUES ('{name}', '{name}', '{name}', '', 'member', '{source}', false, 1)"
+            for name, source in (("ada", "oidc"), ("bob", "oidc"), ("eve", "local"))
+        ),
+        "INSERT INTO linux_names (linux_name, account_id) VALUES ('bob', 'eve')",
+    )
+    engine = open_records(records_location)
+    accounts = {account.name: account.linux_names for account in PeopleRecords(engine).load().accounts}
+    engine.dispose()
+    assert accounts == {"ada": ("ada",), "bob": (), "eve": ("bob", "eve")}
 
 
 @pytest.mark.parametrize("statements", [[], FIRST_RELEASE], ids=["empty", "first release"])

@@ -64,8 +64,8 @@ def test_tokens_that_admit_someone_are_listed_and_can_be_taken_back(records: Nod
         ("first", 1),
         ("second", 7),
     ]
-    assert records.remove_token("second")
-    assert not records.remove_token("second")
+    assert records.remove_token("second", now=5.0)
+    assert not records.remove_token("second", now=5.0)
     assert [token.digest for token in records.tokens(now=5.0)] == ["first"]
     with pytest.raises(Refused, match="unknown, spent or expired"):
         records.enrol(node_id="b", name="b", credential="2", now=5.0, token="second")
@@ -115,10 +115,10 @@ def test_every_change_counts_in_the_revision(records: NodeRecords) -> None:
     note()
     assert records.replace_credential(node_id="a", credential="2", now=2.0)
     note()
-    assert records.remove("a")
+    assert records.remove("a", now=5.0)
     note()
     assert seen == [0, 1, 2, 3]
-    assert not records.remove("a")
+    assert not records.remove("a", now=5.0)
     assert not records.replace_credential(node_id="a", credential="3", now=3.0)
     assert records.revision() == 3
 
@@ -127,12 +127,15 @@ def test_a_replaced_or_removed_credential_is_gone(records: NodeRecords) -> None:
     records.enrol(node_id="a", name="a", credential="1", now=1.0)
     records.replace_credential(node_id="a", credential="2", now=2.0)
     assert records.load().credentials == {"2": "a"}
-    records.remove("a")
+    records.remove("a", now=5.0)
     assert records.load().credentials == {}
 
 
-def test_expired_tokens_are_cleared_away(engine: Engine, records: NodeRecords) -> None:
+def test_expired_tokens_are_cleared_away_by_who_knows_the_time(engine: Engine, records: NodeRecords) -> None:
     records.add_token(digest="old", now=0.0, expires_at=10.0, uses=1)
     records.add_token(digest="new", now=20.0, expires_at=30.0, uses=1)
+    with engine.connect() as connection:
+        assert len(connection.execute(text("SELECT digest FROM join_tokens")).all()) == 2
+    assert records.prune_tokens(20.0) == 1
     with engine.connect() as connection:
         assert connection.execute(text("SELECT digest FROM join_tokens")).scalars().all() == ["new"]

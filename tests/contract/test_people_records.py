@@ -15,6 +15,7 @@ from gpuherd.records.audit import ERASED, AuditRecords
 from gpuherd.records.bookings import BookingRecords
 from gpuherd.records.people import PeopleRecords
 from support.booking_drafts import HOUR, NOW, START, A, B, C, draft
+from support.tally import Tally
 
 BY = Actor(account_id=None, label="test", peer="192.0.2.1")
 
@@ -103,6 +104,33 @@ def test_a_user_on_the_nodes_is_one_person(people: PeopleRecords) -> None:
     assert people.account(ada.id) == ada
 
 
+@pytest.mark.promise("no-shown-name-of-another")
+@pytest.mark.parametrize("shown", ["Ada", "COUNTESS", "Countéss ", "vision", "Vision"])
+def test_nobody_is_shown_under_the_name_of_another(people: PeopleRecords, shown: str) -> None:
+    ada = add(people, "ada", groups=["vision"])
+    people.change_account(ada.id, display_name="Countess", now=NOW, by=BY)
+    eve = add(people, "eve")
+    assert refusal(lambda: people.change_account(eve.id, display_name=shown, now=NOW, by=BY)) == "name_taken"
+    assert refusal(
+        lambda: people.create_account(name="bob", display_name=shown, role="member", now=NOW, by=BY)
+    ) == ("name_taken")
+    # Who comes from a directory may enter, under the name of the account.
+    dan = people.create_account(
+        name="dan", display_name=shown, role="member", source="ldap", subject="7", now=NOW, by=BY
+    )
+    assert dan.display_name == "dan"
+    for own in ("Eve", "EVE", "Eve Online", "Eve"):
+        assert people.change_account(eve.id, display_name=own, now=NOW, by=BY).display_name == own
+
+
+def test_a_shown_name_that_another_has_already_stays(people: PeopleRecords, engine: Engine) -> None:
+    ada, eve = add(people, "ada"), add(people, "eve")
+    with engine.begin() as connection:  # as an earlier release let her
+        connection.execute(text("UPDATE accounts SET display_name = 'Ada' WHERE name = 'eve'"))
+    assert people.change_account(eve.id, display_name="Ada", role="viewer", now=NOW, by=BY).role == "viewer"
+    assert people.change_account(ada.id, display_name="ada", now=NOW, by=BY).display_name == "ada"
+
+
 def test_the_last_admin_stays(people: PeopleRecords) -> None:
     ada = add(people, "ada", "admin")
     disabled = add(people, "bob", "admin")
@@ -130,8 +158,8 @@ def test_a_set_up_code_makes_one_admin(people: PeopleRecords) -> None:
     add(people, "taken")
     assert not people.has_admin()
     assert refusal(lambda: take("first")) == "code_invalid"
-    people.put_setup_code("first", NOW + 60)
-    people.put_setup_code("second", NOW + 60)
+    people.put_setup_code("first", NOW + 60, now=NOW)
+    people.put_setup_code("second", NOW + 60, now=NOW)
     assert refusal(lambda: take("first")) == "code_invalid"
     assert refusal(lambda: take("second", now=NOW + 60)) == "code_invalid"
     assert refusal(lambda: take("second", name="taken")) == "name_taken"
@@ -139,7 +167,7 @@ def test_a_set_up_code_makes_one_admin(people: PeopleRecords) -> None:
     assert (admin.role, admin.display_name) == ("admin", "ada")
     assert people.password_hash(admin.id) == "hash"
     assert people.has_admin()
-    people.put_setup_code("third", NOW + 60)
+    people.put_setup_code("third", NOW + 60, now=NOW)
     assert refusal(lambda: take("third", name="eve")) == "setup_done"
 
 
@@ -148,7 +176,7 @@ def test_a_hub_without_an_enabled_admin_can_be_set_up_again(people: PeopleRecord
     with engine.begin() as connection:  # what the records would refuse
         connection.execute(text("UPDATE accounts SET is_disabled = true WHERE id = :id"), {"id": ada.id})
     assert not people.has_admin()
-    people.put_setup_code("code", NOW + 60)
+    people.put_setup_code("code", NOW + 60, now=NOW)
     people.take_setup_code("code", name="eve", display_name="Eve", password_hash="h", now=NOW, by=BY)
     assert people.has_admin()
 
@@ -183,15 +211,27 @@ def test_a_password_that_was_just_replaced_does_not_come_back(people: PeopleReco
     assert people.password_hash(ada.id) is None
 
 
+@pytest.mark.attack
+@pytest.mark.promise("oidc-name-is-no-linux-name")
+def test_a_name_chosen_at_a_provider_is_no_user_on_the_nodes(people: PeopleRecords, tally: Tally) -> None:
+    chosen = add(people, "victim", source="oidc", subject="1")
+    tally.add("Linux name chosen at a provider", tries=1, held=int(chosen.linux_names == ()))
+    assert chosen.linux_names == ()
+    assert add(people, "bob").linux_names == ("bob",)
+    given = people.change_account(chosen.id, linux_names=["victim"], now=NOW, by=BY)
+    assert given.linux_names == ("victim",)
+
+
 def test_an_erased_person_is_gone_everywhere(people: PeopleRecords, engine: Engine) -> None:
     admin = add(people, "root", "admin")
     ada = add(people, "ada", groups=["vision"], linux_names=["alovelace"], password_hash="h")
     by_ada = Actor(account_id=ada.id, label="ada", peer="192.0.2.77")
     bookings, log = BookingRecords(engine), AuditRecords(engine)
-    running, ahead, groups, past, other = (
+    running, begun, ahead, groups, past, other = (
         bookings.create([wanted], now=NOW, by=by_ada)[0]
         for wanted in (
             draft(A, hours=5, owner_id=ada.id, title="mine", comment="secret"),
+            draft(C, at=START + HOUR, owner_id=ada.id),
             draft(A, at=START + 9 * HOUR, owner_id=ada.id),
             draft(B, hours=5, owner_id=ada.id, owner_name="vision", group="vision", title="ours"),
             draft(C, hours=0.1, owner_id=ada.id),
@@ -222,6 +262,7 @@ def test_an_erased_person_is_gone_everywhere(people: PeopleRecords, engine: Engi
     changed = {"changed_at": now + 0.5, "revision": bookings.revision()}
     assert bookings.changed_after(0) == (
         structs.replace(running, ends_at=now, released_from=running.ends_at, **erased, **changed),
+        structs.replace(begun, ends_at=now + 1, released_from=begun.ends_at, **erased, **changed),
         structs.replace(ahead, state="cancelled", **erased, **changed),
         structs.replace(groups, owner_id=None, **changed),
         structs.replace(past, **erased, **changed),
@@ -245,6 +286,7 @@ def test_an_erased_person_is_gone_everywhere(people: PeopleRecords, engine: Engi
             "api_tokens",
             "feeds",
             "audit",
+            "audit_names",
         ):
             rows = connection.execute(text(f"SELECT * FROM {table}")).all()  # noqa: S608
             assert not [row for row in rows if {"ada", "alovelace", "192.0.2.77"} & set(row)]

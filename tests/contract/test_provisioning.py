@@ -96,6 +96,7 @@ def test_renamed_person_keeps_the_account(people: PeopleRecords) -> None:
         (("GPU-ADMINS",), "viewer"),
     ],
 )
+@pytest.mark.promise("roles-by-groups")
 def test_groups_make_the_role(people: PeopleRecords, groups: tuple[str, ...], role: Role) -> None:
     assert enter(people, with_groups(*groups)).role == role
 
@@ -164,6 +165,7 @@ def test_group_that_is_called_like_one_of_another_source_is_not_that_one(people:
 
 
 @pytest.mark.parametrize("name", ["alice", "ALICE"])
+@pytest.mark.promise("roles-by-groups")
 def test_name_of_a_local_account_is_not_taken_over(people: PeopleRecords, name: str) -> None:
     owner = local(people, name, "admin")
 

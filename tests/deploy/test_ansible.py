@@ -23,7 +23,7 @@ from support.ansible_nodes import (
 )
 from support.authority import Authority
 from support.machine import Machine
-from support.running import eventually
+from support.running import PATIENCE_SECONDS, eventually
 
 OLD_GROUPS = {"webserver": ["main"], "rpcservers": ["gpu01"]}
 GROUPS = {"hub": ["main"], "agents": ["gpu01"]}
@@ -78,7 +78,9 @@ class Scene:
 
     def states(self) -> dict[str, str]:
         """Ask the hub, through nginx, how its nodes are."""
-        with urllib.request.urlopen(f"{self.url}api/v1/nodes", context=self._tls, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(  # noqa: S310
+            f"{self.url}api/v1/nodes", context=self._tls, timeout=PATIENCE_SECONDS
+        ) as answer:
             return {node["name"]: node["state"] for node in json.loads(answer.read())}
 
 

@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from scripts.locks import lock_file, read_lock
 
 from gpuherd.cli.group import group
 from gpuherd.wiring.config import read_config
+from support.running import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "deploy/docker"
@@ -73,7 +75,9 @@ def tool(name: str) -> str:
 
 
 def run(*command: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, **options
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -126,11 +130,10 @@ def test_the_wheel_comes_of_what_is_copied_and_is_what_the_images_install(tmp_pa
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "GPUHERD_SKIP_WEB": "1",  # the page is built by other tests, and takes half a minute
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say: without
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
-    (command,) = asked("wheel", "RUN")
+    command = asked("wheel", "RUN")[-1]
     run("sh", "-ec", command.replace("/wheels", str(wheels)), cwd=source, env=environment)
     (wheel,) = wheels.iterdir()
     with zipfile.ZipFile(wheel) as content:
@@ -138,9 +141,34 @@ def test_the_wheel_comes_of_what_is_copied_and_is_what_the_images_install(tmp_pa
         extras = re.findall(r"^Provides-Extra: (.+)$", content.read(metadata).decode(), flags=re.MULTILINE)
     for stage in ("agent-environment", "hub-environment"):
         (command,) = asked(stage, "RUN")
-        (pattern, extra) = re.findall(r"/wheels/([^\s)]+\.whl)(?:\)\[(\w+)\])?", command)[0]
+        (pattern, extra) = re.findall(r"/wheels/([^\s)]+\.whl)\)(?:\[(\w+)\])?", command)[0]
         assert fnmatch(wheel.name, pattern)
         assert not extra or extra in extras
+
+
+def test_the_images_install_from_the_lock() -> None:
+    """What is downloaded is a set of the lock; pip is called directly only to build, with what was installed before."""
+    image = next(rest for _, word, rest in instructions() if word == "ARG").partition(":")[2]
+    python = image.partition("-")[0]
+    known = {name for pin in read_lock(lock_file(python).read_text()) for name in pin.sets}
+    downloads = {
+        stage: [
+            words[words.index("scripts/locks.py") + 2 :]
+            for command in asked(stage, "RUN")
+            if "scripts/locks.py install" in command
+            for words in [shlex.split(command)]
+        ]
+        for stage in ("wheel", "agent-environment", "hub-environment")
+    }
+    sets = {
+        stage: [word for words in commands for word in " ".join(words).partition(" --project")[0].split()]
+        for stage, commands in downloads.items()
+    }
+    assert sets == {"wheel": ["build", "node"], "agent-environment": ["agent"], "hub-environment": ["all"]}
+    assert {name for names in sets.values() for name in names} <= known
+    for _, word, command in instructions():
+        if word == "RUN" and "pip " in command:
+            assert "--no-deps --no-build-isolation" in command
 
 
 def test_the_compose_file_is_valid() -> None:

@@ -69,7 +69,7 @@ def test_installing_it_starts_nothing(machine: Machine) -> None:
 
 def test_hub_and_agent_run_by_the_units_of_the_package(machine: Machine) -> None:
     give_gpus(machine)
-    machine.run("gpuherd", "install", "hub", "--listen", f"{machine.address}:8470")
+    machine.run("gpuherd", "install", "hub", "--listen", "0.0.0.0:8470")
     machine.write("/root/token", machine.tell("gpuherd", "token", "create"), mode="0600")
     machine.run(
         "gpuherd",
@@ -85,7 +85,7 @@ def test_hub_and_agent_run_by_the_units_of_the_package(machine: Machine) -> None
         assert machine.tell("systemctl", "is-enabled", unit) == "enabled"
     assert is_page_there(machine)
     machine.until(lambda: node_named(machine, "gpu02"), f"the node is live: {machine.journal(AGENT)}")
-    again = machine.tell("gpuherd", "install", "hub", "--listen", f"{machine.address}:8470")
+    again = machine.tell("gpuherd", "install", "hub", "--listen", "0.0.0.0:8470")
     assert again.startswith("nothing to change\n")
 
 

@@ -230,7 +230,7 @@ def test_not_root_and_no_systemd_are_told(herd: Herd) -> None:
     told = herd.machine.run("runuser", "-u", "ada", "--", GPUHERD, "install", "hub", check=False)
     assert (told.returncode, told.stderr) == (
         1,
-        "gpuherd: services of this machine are for root to install; run it with sudo\n",
+        "gpuherd: only root can install services; run this with sudo\n",
     )
     hidden = ("unshare", "--mount", "sh", "-c", f"mount -t tmpfs none /run/systemd && {GPUHERD} install hub")
     told = herd.machine.run(*hidden, check=False)

@@ -8,13 +8,21 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
 
 from e2e.hub_process import HubProcess, Node
 from e2e.reports import gpu, report, working
-from support.front_doors import FILES, FrontDoor, ProxyName, front_door
+from support.front_doors import (
+    FILES,
+    OLD_CADDY_WITH_STAR,
+    FrontDoor,
+    ProxyName,
+    front_door,
+    old_front_door,
+)
 from support.running import eventually, running
 
 PASSWORD = "correct horse battery"
@@ -113,6 +121,7 @@ def test_nothing_outside_the_base_path_reaches_the_hub(door: FrontDoor) -> None:
         assert door.ask(path).status in (301, 308, 400, 401, 403, 404), path
 
 
+@pytest.mark.promise("proxy-examples-overwrite")
 def test_names_that_a_client_makes_up_end_at_the_proxy(door: FrontDoor) -> None:
     assert [door.account(headers) for headers in SPELLINGS] == [None] * len(SPELLINGS)
 
@@ -163,7 +172,22 @@ def _report(door: FrontDoor, node: Node, memory_gib: int) -> None:
 def test_an_agent_joins_and_reports_through_the_proxy(
     scene: tuple[FrontDoor, HubProcess], tmp_path: Path
 ) -> None:
-    door, hub = scene
+    _let_an_agent_report(*scene, tmp_path)
+
+
+@pytest.mark.parametrize("proxy", ["nginx", "caddy"])
+def test_websockets_pass_through_the_old_readmes_blocks(
+    proxy: ProxyName, hubs: dict[str, HubProcess], tmp_path: Path
+) -> None:
+    """nginx's as it is, and Caddy's with the star without which Caddy 2 passes on no more than /gpus."""
+    hub = hubs["/gpus/"]
+    port = urlsplit(hub.url).port
+    assert port is not None
+    with old_front_door(proxy, tmp_path / "proxy", port, caddy_site=OLD_CADDY_WITH_STAR) as door:
+        _let_an_agent_report(door, hub, tmp_path)
+
+
+def _let_an_agent_report(door: FrontDoor, hub: HubProcess, tmp_path: Path) -> None:
     name = f"node-{time.monotonic_ns()}"
     (tmp_path / "token").write_text(hub.administer("token", "create"))
     (tmp_path / "gpuherd.toml").write_text(

@@ -10,23 +10,16 @@ import pytest
 from playwright.sync_api import ConsoleMessage, Page, expect
 
 from e2e.hub_process import DemoProcess, HubProcess
+from e2e.places import PATIENCE_MS
+from support.chromium import CHROMIUM, FLAGS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-CHROMIUM = Path("/usr/bin/chromium")
 PAGE = ROOT / "src" / "gpuherd" / "api" / "page" / "index.html"
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
-expect.set_options(timeout=20_000)  # What holds at once on a quiet machine may take its time on a busy one.
+# What holds at once on a quiet machine may take its time on a busy one.
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if item not in ours] + ours
     missing = None
     if not CHROMIUM.exists():
-        missing = f"{CHROMIUM} is missing: apt-get install chromium"
+        missing = f"{CHROMIUM} is missing: apt-get install chromium-headless-shell"
     elif not PAGE.exists():
         missing = "the page is not built: pip install -e ."
     if missing:
@@ -134,6 +127,7 @@ class Complaints:
 def complaints(page: Page) -> Iterator[Complaints]:
     """Fail the test if the console shows an error, which is also where the browser tells a breach of the CSP."""
     found = Complaints()
+    page.context.set_default_timeout(PATIENCE_MS)
     page.on("console", found.note)
     page.on("pageerror", lambda error: found.messages.append(str(error)))
     page.on("dialog", lambda dialog: found.messages.append(f"a dialog: {dialog.message}"))

@@ -18,9 +18,8 @@ from click.testing import CliRunner
 from gpuherd.cli.hub import command
 from gpuherd.model.reports import Report
 from support.ready import ReadyProcess
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 
-START_SECONDS = 120.0
 _GPUHERD = [sys.executable, "-c", "from gpuherd.cli import main; main()"]
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -28,7 +27,7 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 def ask(url: str, body: bytes | None = None, **headers: str) -> Any:
     """GET, or POST if there is a body; gives the JSON answer."""
     request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json", **headers})  # noqa: S310 - only ever the hub under test
-    with _opener.open(request, timeout=10) as answer:
+    with _opener.open(request, timeout=PATIENCE_SECONDS) as answer:
         return json.loads(answer.read())
 
 
@@ -53,7 +52,7 @@ class _Process:
     def wait_until_it_answers(self) -> None:
         """Wait for a process that was launched."""
         assert self._process is not None
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 ask(f"{self.url}api/v1/health")
@@ -70,13 +69,13 @@ class _Process:
         assert self._process is not None
         self._process.send_signal(number)
         if number is signal.SIGKILL:
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=PATIENCE_SECONDS)
 
     def kill(self) -> None:
         """End it at once: what it leaves behind is nobody's."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=PATIENCE_SECONDS)
 
     def stop(self) -> None:
         """End it, politely first."""
@@ -85,10 +84,10 @@ class _Process:
         self._process.send_signal(signal.SIGCONT)
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(timeout=15)
+            self._process.wait(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.send_signal(signal.SIGKILL)
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=PATIENCE_SECONDS)
 
 
 SHOWING_ALL = '[privacy]\ncommand_lines = "members"\n'
@@ -102,8 +101,10 @@ class HubProcess(_Process):
         folder.mkdir(parents=True, exist_ok=True)
         listen = f"127.0.0.1:{free_port()}"
         (folder / "gpuherd.toml").write_text(config if "[privacy]" in config else SHOWING_ALL + config)
-        self._hub = ["hub", "--config", str(folder / "gpuherd.toml"), "--state-dir", str(folder / "state")]
+        self._state_dir = folder / "state"
+        self._hub = ["hub", "--config", str(folder / "gpuherd.toml"), "--state-dir", str(self._state_dir)]
         self._token: str | None = None
+        self._nodes: dict[str, Node] = {}
         super().__init__(
             f"http://{listen}{base_path}",
             [*self._hub, "run", "--listen", listen, "--base-path", base_path],
@@ -113,10 +114,16 @@ class HubProcess(_Process):
     def launch(self) -> None:
         """Start without waiting, with a join token that a running hub would first have to notice."""
         if self._token is None:
+            self.prepare()
             made = CliRunner().invoke(command, [*self._hub[1:], "token", "create", "--uses", "100000"])
             assert made.exit_code == 0, made.output
             self._token = made.stdout.strip()
         super().launch()
+
+    def prepare(self) -> None:
+        """Make the state folder, so that commands work on it before the first start."""
+        prepared = CliRunner().invoke(command, [*self._hub[1:], "init"])
+        assert prepared.exit_code == 0, prepared.output
 
     def join(self, name: str) -> Node:
         """Enrol a node the way a real one does: with a join token."""
@@ -124,14 +131,22 @@ class HubProcess(_Process):
         joined = ask(f"{self.url}api/v1/enroll", body)
         return Node(self.url, joined["node_id"], joined["credential"])
 
+    def node(self, name: str) -> Node:
+        """Give the node with a name, enrolled when it is first asked for."""
+        if name not in self._nodes:
+            self._nodes[name] = self.join(name)
+        return self._nodes[name]
+
     def administer(self, *arguments: str, stdin: str = "") -> str:
         """Run a command of ``gpuherd hub`` and give what it prints."""
+        if not self._state_dir.exists():
+            self.prepare()
         done = subprocess.run(
             [*_GPUHERD, *self._hub, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=True,
         )
         return done.stdout
@@ -140,7 +155,9 @@ class HubProcess(_Process):
         """Remove a node the way an administrator does."""
         nodes = ask(f"{self.url}api/v1/fleet")["nodes"]
         (node_id,) = (node["id"] for node in nodes if node["name"] == name)
-        subprocess.run([*_GPUHERD, *self._hub, "node", "remove", node_id], timeout=60, check=True)
+        subprocess.run(
+            [*_GPUHERD, *self._hub, "node", "remove", node_id], timeout=PATIENCE_SECONDS, check=True
+        )
 
 
 class DemoProcess(_Process):

@@ -8,11 +8,11 @@ from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from e2e.hub_process import ask
-from support.running import eventually
+from support.running import PATIENCE_SECONDS, eventually
 
 PHONE = (390, 844)
 DESK = (1280, 900)
-SOON = 20_000
+PATIENCE_MS = PATIENCE_SECONDS * 1000
 WIDTHS = (320, 390, 768, 1024, 1600)
 """From the narrowest phone to a wide desk, in pixels."""
 
@@ -55,7 +55,7 @@ def past_places(url: str, user: str, node: str | None = None) -> dict[str, str]:
 def show(page: Page, url: str) -> None:
     """Open a page and wait until it has live data."""
     page.goto(url)
-    expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
+    expect(page.locator("main")).to_have_attribute("data-live", "true")
 
 
 def overflow(page: Page) -> int:
@@ -70,7 +70,7 @@ def expect_no_overflow(page: Page, where: str) -> None:
     """Give a page whose width has just changed a moment to settle; then it must not scroll sideways."""
     try:
         page.wait_for_function(
-            "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth", timeout=5000
+            "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         )
     except PlaywrightTimeout:
         raise AssertionError(f"{where}: {overflow(page)} px too wide: {wide(page)}") from None

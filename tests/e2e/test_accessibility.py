@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from e2e.conftest import AXE, Complaints
 from e2e.hub_process import DemoProcess, HubProcess
-from e2e.places import DESK, PHONE, SOON, expect_no_overflow, past_places, places, show
+from e2e.places import DESK, PHONE, expect_no_overflow, past_places, places, show
 
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
@@ -67,9 +67,9 @@ def violations_in(page: Page, looks: tuple[tuple[Theme, str], ...] = EVERYWHERE)
 def test_everyone_can_read_every_page(page: Page, demo: DemoProcess, name: str) -> None:
     _prepare(page, "light")
     show(page, demo.url + places(demo.url, "h100-02")[name])
-    expect(page.locator("main h1, main h2").first).to_be_attached(timeout=SOON)
+    expect(page.locator("main h1, main h2").first).to_be_attached()
     if name in ("node", "gpu"):
-        expect(page.locator("figure[data-chart]").first).to_be_visible(timeout=SOON)
+        expect(page.locator("figure[data-chart]").first).to_be_visible()
     found = violations_in(page)
     assert found == {}, json.dumps(found, indent=1)
 
@@ -79,9 +79,9 @@ def test_everyone_can_read_the_past(page: Page, demo: DemoProcess, name: str) ->
     _prepare(page, "light")
     show(page, demo.url + past_places(demo.url, "user03", "h100-02")[name])
     if name == "usage":
-        expect(page.locator("[data-usage]")).to_have_attribute("aria-busy", "false", timeout=SOON)
+        expect(page.locator("[data-usage]")).to_have_attribute("aria-busy", "false")
     else:
-        expect(page.locator("[data-points]")).to_be_visible(timeout=SOON)
+        expect(page.locator("[data-points]")).to_be_visible()
     found = violations_in(page, ONCE_EACH)
     assert found == {}, json.dumps(found, indent=1)
     expect_no_overflow(page, f"{name} on a phone")
@@ -93,8 +93,8 @@ def test_everyone_can_read_open_nodes_in_every_state(page: Page, demo: DemoProce
     page.add_init_script("localStorage.setItem('gpuherd.expansion', JSON.stringify({all: true, except: []}))")
     _prepare(page, "light")
     show(page, f"{demo.url}?q=host:{','.join(names)}")
-    expect(page.locator("section[data-node]")).to_have_count(len(names), timeout=SOON)
-    expect(page.locator("[data-pid]").first).to_be_attached(timeout=SOON)
+    expect(page.locator("section[data-node]")).to_have_count(len(names))
+    expect(page.locator("[data-pid]").first).to_be_attached()
     found = violations_in(page, ONCE_EACH)
     assert found == {}, json.dumps(found, indent=1)
 
@@ -109,7 +109,7 @@ def test_everyone_can_read_what_opens(page: Page, demo: DemoProcess) -> None:
     _prepare(page, "light")
     page.keyboard.press("Escape")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("dialog")).to_be_visible()
     assert violations_in(page, ONCE_EACH) == {}, "the keys"
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -120,7 +120,7 @@ def test_everyone_can_read_what_opens(page: Page, demo: DemoProcess) -> None:
 
 def test_everyone_can_read_the_empty_page(page: Page, hub: HubProcess) -> None:
     page.goto(hub.url)
-    expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible()
     found = violations_in(page, ONCE_EACH)
     assert found == {}, json.dumps(found, indent=1)
 
@@ -133,7 +133,7 @@ def test_everyone_can_read_old_data(page: Page, demo: DemoProcess, complaints: C
     page.route("**/api/v1/stream", lambda route: route.abort())
     page.evaluate("() => { const now = Date.now; Date.now = () => now() + 3_600_000; }")
     expect(page.locator("[role=alert], .place > [role=status]")).to_contain_text(
-        re.compile("not live", re.IGNORECASE), timeout=SOON
+        re.compile("not live", re.IGNORECASE)
     )
     found = {}
     for theme in THEMES:

@@ -9,19 +9,17 @@ from playwright.sync_api import Page, expect
 from e2e.hub_process import DemoProcess
 from e2e.places import WIDTHS, expect_no_overflow
 
-SOON = 20_000
-
 
 def _open(page: Page, demo: DemoProcess) -> None:
     page.goto(demo.url)
-    expect(page.locator("section[data-node]")).to_have_count(24, timeout=SOON)
-    expect(page.locator('section[data-state="live"]').nth(20)).to_be_attached(timeout=SOON)
+    expect(page.locator("section[data-node]")).to_have_count(24)
+    expect(page.locator('section[data-state="live"]').nth(20)).to_be_attached()
 
 
 def test_the_herd_is_there_and_lives(page: Page, demo: DemoProcess) -> None:
     _open(page, demo)
     for state in ("free", "busy", "fault"):
-        expect(page.locator(f'button[data-state="{state}"] .count')).not_to_have_text("0", timeout=SOON)
+        expect(page.locator(f'button[data-state="{state}"] .count')).not_to_have_text("0")
     page.get_by_role("button", name="h100-02").click()
     bars = page.locator('section[aria-label="h100-02"]').get_by_role("meter", name="Utilisation of GPU")
     expect(bars.first).to_be_attached()
@@ -31,7 +29,6 @@ def test_the_herd_is_there_and_lives(page: Page, demo: DemoProcess) -> None:
             .filter(bar => bar.getAttribute('aria-label').startsWith('Utilisation'))
             .map(bar => bar.getAttribute('aria-valuenow')).join() !== before""",
         arg=before,
-        timeout=SOON,
     )
     expect(page.locator('section[aria-label="h100-02"] [data-pid]').first).to_be_visible()
 
@@ -44,9 +41,7 @@ def test_every_line_of_the_herd_lives(page: Page, demo: DemoProcess) -> None:
     assert len(before) > 20
     # Nothing but numbers changes here: a line that only moves with its node's inventory would stand still.
     page.wait_for_function(
-        f"before => ({read})().filter((value, i) => value !== before[i]).length >= 20",
-        arg=before,
-        timeout=SOON,
+        f"before => ({read})().filter((value, i) => value !== before[i]).length >= 20", arg=before
     )
 
 
@@ -71,7 +66,7 @@ def test_everything_comes_from_below_the_base_path_and_keeps_the_policy(
     policy = response.headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy
-    expect(page.locator("section[data-node]")).to_have_count(24, timeout=SOON)
+    expect(page.locator("section[data-node]")).to_have_count(24)
     page.get_by_role("button", name="Expand all").click()
     expect(page.get_by_role("meter").first).to_be_visible()
     origin = urlsplit(demo.url)

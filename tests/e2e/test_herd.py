@@ -19,8 +19,6 @@ from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.processes import Process
 from gpuherd.model.reports import Problem
 
-SOON = 20_000
-
 
 def small(index: int, uuid: str) -> DeviceFacts:
     """Describe a GPU of another kind."""
@@ -49,9 +47,9 @@ class TwoNodes:
         lost = Problem(code="gpu_lost", message="GPU 1 is lost", device_uuid="RTX-1", is_fault=True)
         self._beta.report(report([(small(0, "RTX-0"), IDLE), (small(1, "RTX-1"), UNKNOWN)], problems=[lost]))
         page.goto(self.hub.url)
-        expect(page.locator("[data-device]")).to_have_count(8, timeout=SOON)
+        expect(page.locator("[data-device]")).to_have_count(8)
         # The hub works states out once a second; until then a node is pale, as one that has not reported.
-        expect(page.locator('section[data-node][data-state="live"]')).to_have_count(2, timeout=SOON)
+        expect(page.locator('section[data-node][data-state="live"]')).to_have_count(2)
 
 
 def _long_ago() -> float:
@@ -124,7 +122,7 @@ def test_what_was_free_is_not_called_free_now_when_the_hub_is_gone(
     TwoNodes(hub).open(page)
     complaints.may_lose_connection = True
     hub.stop()
-    expect(page.locator('[data-answer="free"]')).to_contain_text(re.compile(r"Free \d+ s ago"), timeout=SOON)
+    expect(page.locator('[data-answer="free"]')).to_contain_text(re.compile(r"Free \d+ s ago"))
 
 
 def test_held_idle_tells_who_how_many_and_since_when(page: Page, tmp_path: Path) -> None:
@@ -138,7 +136,7 @@ def test_held_idle_tells_who_how_many_and_since_when(page: Page, tmp_path: Path)
         page.goto(hub.url)
         count = page.get_by_test_id("held-count")
         node.report(report(devices, processes=processes))
-        expect(count).to_have_text("3", timeout=SOON)
+        expect(count).to_have_text("3")
         answer = page.locator('[data-answer="held"]')
         first = answer.get_by_role("listitem").first
         expect(first).to_contain_text(re.compile(r"anna\s+2 GPUs\s+for \d+ (s|min)"))
@@ -188,7 +186,7 @@ def test_a_search_is_shared_by_its_address_and_cleared_by_escape(page: Page, som
     address = page.url
     page.goto("about:blank")
     page.goto(address)
-    expect(field).to_have_value("free mem>=80G", timeout=SOON)
+    expect(field).to_have_value("free mem>=80G")
     expect(_devices(page)).to_have_count(5)
     field.press("Escape")
     expect(field).to_have_value("")
@@ -239,7 +237,7 @@ def test_mine_asks_once_who_i_am(page: Page, some: HubProcess) -> None:
     expect(_devices(page)).to_have_count(8)
     page.reload()
     page.get_by_role("button", name="Mine (anna)").click()
-    expect(_devices(page)).to_have_count(1, timeout=SOON)
+    expect(_devices(page)).to_have_count(1)
 
 
 def test_grouped_by_type_and_by_user_and_sorted(page: Page, some: HubProcess) -> None:
@@ -275,11 +273,11 @@ SOLID = """() => {
 
 
 def test_the_map_draws_every_device_and_dims_what_is_not_meant(page: Page, some: HubProcess) -> None:
-    page.wait_for_function(f"() => ({SOLID})() > {8 * 150}", timeout=SOON)
+    page.wait_for_function(f"() => ({SOLID})() > {8 * 150}")
     before = page.evaluate(SOLID)
     _search(page, "fault")
     expect(_devices(page)).to_have_count(1)
-    page.wait_for_function(f"() => ({SOLID})() < {before / 3}", timeout=SOON)
+    page.wait_for_function(f"() => ({SOLID})() < {before / 3}")
     assert page.evaluate(SOLID) > 0
 
 
@@ -292,7 +290,7 @@ def test_the_map_is_as_sharp_as_the_screen(browser: object, some: HubProcess) ->
         page = context.new_page()
         page.goto(some.url)
         canvas = page.get_by_test_id("heat-map")
-        expect(canvas).to_be_visible(timeout=SOON)
+        expect(canvas).to_be_visible()
         page.wait_for_function("() => document.querySelector('canvas').height > 20")
         width, shown = canvas.evaluate("c => [c.width, c.getBoundingClientRect().width]")
         assert width == round(shown * ratio)
@@ -361,7 +359,7 @@ def test_a_node_on_which_no_gpu_can_be_seen_says_why_on_the_map(page: Page, hub:
     hub.join("beta").report(report([(gpu(0), IDLE)]))
     hub.join("gamma").report(report([]))
     page.goto(hub.url)
-    expect(page.locator('section[data-node][data-state="live"]')).to_have_count(3, timeout=SOON)
+    expect(page.locator('section[data-node][data-state="live"]')).to_have_count(3)
     canvas = page.get_by_test_id("heat-map")
     expect(canvas).to_have_attribute("aria-label", re.compile("1 of 1 free"))
     canvas.focus()
@@ -468,7 +466,7 @@ def test_a_collapsed_node_still_tells_the_most(page: Page, some: HubProcess) -> 
 def test_an_anchor_opens_a_node_and_goes_to_it(page: Page, demo: DemoProcess) -> None:
     page.goto(f"{demo.url}#v100-02")
     button = page.get_by_role("button", name="v100-02")
-    expect(button).to_have_attribute("aria-expanded", "true", timeout=SOON)
+    expect(button).to_have_attribute("aria-expanded", "true")
     expect(button).to_be_in_viewport()
     page.evaluate("location.hash = '#h100-03'")
     button = page.get_by_role("button", name="h100-03")
@@ -478,7 +476,7 @@ def test_an_anchor_opens_a_node_and_goes_to_it(page: Page, demo: DemoProcess) ->
 
 def test_the_name_of_an_open_node_stays_in_sight(page: Page, demo: DemoProcess) -> None:
     page.goto(demo.url)
-    page.get_by_role("button", name="a100-01").click(timeout=SOON)
+    page.get_by_role("button", name="a100-01").click()
     section = page.locator('section[aria-label="a100-01"]')
     section.locator("[data-device]").nth(18).scroll_into_view_if_needed()
     page.evaluate("() => window.scrollBy(0, 200)")
@@ -488,7 +486,7 @@ def test_the_name_of_an_open_node_stays_in_sight(page: Page, demo: DemoProcess) 
 def test_slices_stand_under_their_gpu(page: Page, demo: DemoProcess) -> None:
     page.goto(f"{demo.url}?q=host:a100-01")
     rows = page.locator('section[aria-label="a100-01"] [data-device]')
-    expect(rows.first).to_contain_text("split into slices", timeout=SOON)
+    expect(rows.first).to_contain_text("split into slices")
     expect(rows.nth(1)).to_have_class(re.compile(r"\bslice\b"))
     expect(rows.nth(1)).to_contain_text("0:0")
 
@@ -541,11 +539,11 @@ def _many_silent_nodes(count: int) -> str:
 
 def test_of_a_long_list_only_what_is_near_is_in_the_document(page: Page, large: HubProcess) -> None:
     page.goto(large.url)
-    expect(page.get_by_role("button", name="n000")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("button", name="n000")).to_be_visible()
     assert page.locator("[data-node]").count() < 60
     page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
-    expect(page.get_by_role("button", name="n299")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("button", name="n299")).to_be_visible()
     assert page.locator("[data-node]").count() < 60
     page.goto(f"{large.url}#n150")
-    expect(page.get_by_role("button", name="n150")).to_be_in_viewport(timeout=SOON)
+    expect(page.get_by_role("button", name="n150")).to_be_in_viewport()
     expect(page.get_by_role("button", name="n150")).to_have_attribute("aria-expanded", "true")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 from e2e.conftest import Complaints
 from e2e.hub_process import DemoProcess, HubProcess, ask
@@ -18,9 +18,8 @@ from e2e.reports import IDLE, gpu, report, working
 from e2e.test_accessibility import violations
 from gpuherd.model.history import MissingPart
 from gpuherd.model.processes import Process
-from support.running import eventually
+from support.running import PATIENCE_SECONDS, eventually
 
-SOON = 20_000
 CHARTS = ("Utilisation", "Memory", "Temperature", "Power", "SM clock", "Host")
 DAY = 86_400
 
@@ -56,21 +55,47 @@ def past(page: Page) -> Past:
 
 def _go(page: Page, url: str) -> None:
     page.goto(url)
-    expect(page.locator("main")).to_have_attribute("data-live", "true", timeout=SOON)
+    expect(page.locator("main")).to_have_attribute("data-live", "true")
 
 
 def _drawn(page: Page, count: int = len(CHARTS)) -> None:
     """Wait until every chart has been drawn from an answer."""
-    expect(page.locator("figure[data-chart] canvas")).to_have_count(count, timeout=SOON)
-    expect(page.locator("[data-points]")).to_be_visible(timeout=SOON)
+    expect(page.locator("figure[data-chart] canvas")).to_have_count(count)
+    expect(page.locator("[data-points]")).to_be_visible()
+    expect(page.locator('figure[aria-busy="true"]')).to_have_count(0)
+
+
+def _pointed_at(
+    page: Page, plot: Locator, pattern: str, *, share: float = 0.25, by_finger: bool = False
+) -> FloatRect:
+    """Point at a share of a chart's width until its tooltip fits, and return where the chart is.
+
+    It moves while the page fills up around it.
+    """
+    tooltip = page.locator(".tooltip")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        plot.evaluate("plot => plot.scrollIntoView({block: 'center'})")
+        box = plot.bounding_box()
+        assert box is not None
+        point = (box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+        if by_finger:
+            page.touchscreen.tap(*point)
+        else:
+            page.mouse.move(*point)
+        if any(re.search(pattern, text, re.DOTALL) for text in tooltip.all_inner_texts()):
+            return box
+        assert time.monotonic() < deadline, f"no tooltip fits {pattern}"
+        if not by_finger:
+            page.mouse.move(0, 0)
 
 
 def test_a_range_stands_in_the_address_and_back_leads_back(page: Page, herd: str, past: Past) -> None:
     _go(page, f"{herd}?gpu=GPU-alpha-0")
-    expect(page.get_by_role("heading", name=re.compile("Last 15 minutes|Since"))).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("heading", name=re.compile("Last 15 minutes|Since"))).to_be_visible()
     assert past.asked == []
     page.get_by_role("button", name="24 h", exact=True).click()
-    expect(page.get_by_role("heading", name="Last 24 hours")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("heading", name="Last 24 hours")).to_be_visible()
     expect(page).to_have_url(re.compile(r"\?gpu=GPU-alpha-0&range=24h$"))
     _drawn(page)
     expect(page.locator("[data-points]")).to_have_text(
@@ -95,23 +120,14 @@ def test_a_drag_zooms_and_one_cursor_tells_values_and_users(page: Page, herd: st
     _go(page, f"{herd}?gpu=GPU-alpha-0&range=24h")
     _drawn(page)
     plot = page.locator('figure[data-chart="Utilisation"] .u-over')
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    assert box is not None
-    middle = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 0.25, middle)
-    tooltip = page.locator(".tooltip")
     # Where ada was, and what the samples behind the point were.
-    expect(tooltip).to_contain_text(
-        re.compile(r"\d\d:\d\d – \d\d:\d\d.*GPU 0\s*\d+ – \d+\s*\d+ %", re.DOTALL)
-    )
-    expect(tooltip).to_contain_text("ada")
+    _pointed_at(page, plot, r"\d\d:\d\d – \d\d:\d\d.*GPU 0\s*\d+ – \d+\s*\d+ %.*ada")
     expect(page.locator("figure .u-cursor-x:not(.u-off)")).to_have_count(len(CHARTS))
     expect(page.locator(".cursor span")).to_have_count(1)
-    page.mouse.move(box["x"] + box["width"] * 0.02, middle)
-    expect(tooltip).to_contain_text("nobody")
+    _pointed_at(page, plot, "nobody", share=0.02)
     asked = len(past.asked)
-    page.mouse.move(box["x"] + box["width"] * 0.25, middle)
+    box = _pointed_at(page, plot, "ada")
+    middle = box["y"] + box["height"] / 2
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.5, middle, steps=4)
     page.mouse.up()
@@ -212,9 +228,7 @@ def test_a_gpu_is_compared_with_others_and_with_the_time_before(page: Page, herd
         "the time before was not asked for"
     )
     page.reload()
-    expect(compare.get_by_role("button", name="GPU 2")).to_have_attribute(
-        "aria-pressed", "true", timeout=SOON
-    )
+    expect(compare.get_by_role("button", name="GPU 2")).to_have_attribute("aria-pressed", "true")
 
 
 def test_what_is_saved_is_a_picture_and_what_is_linked_a_table(page: Page, herd: str, past: Past) -> None:
@@ -238,7 +252,7 @@ def test_what_is_saved_is_a_picture_and_what_is_linked_a_table(page: Page, herd:
 
 def test_a_range_can_be_typed_and_what_makes_no_sense_is_said(page: Page, herd: str, past: Past) -> None:
     _go(page, f"{herd}?node=alpha&range=nonsense")
-    expect(page.get_by_text("makes no sense")).to_be_visible(timeout=SOON)
+    expect(page.get_by_text("makes no sense")).to_be_visible()
     page.get_by_role("button", name="From … to").click()
     page.get_by_label("From", exact=True).fill("2026-01-02 10:00")
     page.get_by_label("To", exact=True).fill("2026-01-02 09:00")
@@ -247,15 +261,13 @@ def test_a_range_can_be_typed_and_what_makes_no_sense_is_said(page: Page, herd: 
     page.get_by_label("To", exact=True).fill("2026-01-02 12:00")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page).to_have_url(re.compile(r"range=\d+-\d+$"))
-    expect(page.get_by_role("heading", name=re.compile(r"Fri 2 Jan .*10:00 – 12:00"))).to_be_visible(
-        timeout=SOON
-    )
+    expect(page.get_by_role("heading", name=re.compile(r"Fri 2 Jan .*10:00 – 12:00"))).to_be_visible()
 
 
 def test_the_herd_and_a_user_over_time(page: Page, herd: str, past: Past) -> None:
     _go(page, herd)
     button = page.get_by_role("button", name="Over time")
-    expect(button).to_have_attribute("aria-expanded", "false", timeout=SOON)
+    expect(button).to_have_attribute("aria-expanded", "false")
     assert past.asked == []
     button.click()
     _drawn(page, 3)
@@ -271,7 +283,7 @@ def test_the_herd_and_a_user_over_time(page: Page, herd: str, past: Past) -> Non
     page.goto(f"{herd}?users")
     page.get_by_role("link", name="ada").click()
     expect(page).to_have_url(re.compile(r"\?user=ada$"))
-    expect(page.get_by_role("heading", name="ada")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("heading", name="ada")).to_be_visible()
     _drawn(page, 3)
     expect(page.get_by_text("1 GPU", exact=True)).to_be_visible()
     expect(page.get_by_role("row").nth(1)).to_contain_text(
@@ -308,12 +320,7 @@ def test_a_finger_moves_the_cursor(herd: str, browser: Browser, browser_context_
         Past().serve(phone)
         _go(phone, f"{herd}?gpu=GPU-alpha-0&range=24h")
         _drawn(phone)
-        plot = phone.locator('figure[data-chart="Utilisation"] .u-over')
-        box = plot.bounding_box()
-        assert box is not None
-        # A tap on the element waits until it stands still: what loads above it may move it.
-        plot.tap(position={"x": box["width"] / 4, "y": box["height"] / 2})
-        expect(phone.locator(".tooltip")).to_contain_text("ada")
+        _pointed_at(phone, phone.locator('figure[data-chart="Utilisation"] .u-over'), "ada", by_finger=True)
     finally:
         context.close()
 
@@ -324,7 +331,7 @@ def test_a_hub_that_does_not_answer_is_told_and_asked_again(
     complaints.may_lose_connection = True
     page.route("**/api/v1/history/**", lambda route: route.abort())
     _go(page, f"{herd}?gpu=GPU-alpha-0&range=24h")
-    expect(page.get_by_text("The hub cannot be reached").first).to_be_visible(timeout=SOON)
+    expect(page.get_by_text("The hub cannot be reached").first).to_be_visible()
     page.unroute("**/api/v1/history/**")
     past.serve(page)
     page.get_by_role("button", name="Try again").click()

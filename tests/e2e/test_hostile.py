@@ -15,11 +15,12 @@ from playwright.sync_api import Page, expect
 
 from e2e.conftest import Complaints
 from e2e.hub_process import HubProcess
-from e2e.places import DESK, PHONE, SOON, expect_no_overflow, places, show
+from e2e.places import DESK, PHONE, expect_no_overflow, places, show
 from e2e.reports import IDLE, gpu, report, working
 from gpuherd.model.processes import Process
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import COMMAND_LENGTH, LABEL_LENGTH, SENTENCE_LENGTH
+from support.running import PATIENCE_SECONDS
 
 MARKUP = '<img src=x onerror="alert(1)"><script>alert(2)</script><b>bold</b>'
 QUOTES = "\"><svg onload=alert(3)>' & {{7*7}} ${7*7} javascript:alert(4)"
@@ -114,10 +115,11 @@ def _assert_harmless(page: Page, where: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["herd", "users", "node", "gpu", "wall"])
+@pytest.mark.promise("text-is-inert")
 def test_hostile_text_is_harmless_on_every_page(page: Page, hostile: HubProcess, name: str) -> None:
     _watch(page)
     show(page, hostile.url + places(hostile.url)[name])
-    expect(page.locator("main")).to_contain_text("W" * 20 if name == "users" else "<", timeout=SOON)
+    expect(page.locator("main")).to_contain_text("W" * 20 if name == "users" else "<")
     for size, (width, height) in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate("() => window.scrollTo(0, 0)")
@@ -134,7 +136,7 @@ def test_each_string_is_shown_as_text_at_its_node_and_gpu(page: Page, hostile: H
     pages = places(hostile.url, _name(kind))
     for key in ("node", "gpu"):
         show(page, hostile.url + pages[key])
-        expect(page.locator("main")).to_contain_text(LEFT[kind], timeout=SOON)
+        expect(page.locator("main")).to_contain_text(LEFT[kind])
         _assert_harmless(page, f"{kind}, {key}")
 
 
@@ -156,7 +158,7 @@ def test_addresses_written_by_others_do_no_harm(page: Page, hostile: HubProcess)
 def _raw_snapshot(hub: HubProcess) -> str:
     """Give the hub's snapshot as a stream, with every text that came from a node made hostile without any cleaning."""
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
-        f"{hub.url}api/v1/stream", timeout=10
+        f"{hub.url}api/v1/stream", timeout=PATIENCE_SECONDS
     ) as stream:
         lines = iter(stream.readline, b"")
         snapshot = json.loads(next(line for line in lines if line.startswith(b"data: "))[6:])
@@ -189,7 +191,7 @@ def test_the_page_itself_keeps_its_shape_with_four_thousand_letters(
     page.route("**/api/v1/stream", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
     for name, place in places(hostile.url).items():
         page.goto(hostile.url + place)
-        expect(page.locator("main")).to_contain_text("<img src=x" if name != "wall" else "<", timeout=SOON)
+        expect(page.locator("main")).to_contain_text("<img src=x" if name != "wall" else "<")
         for size, (width, height) in WIDTHS.items():
             page.set_viewport_size({"width": width, "height": height})
             expect_no_overflow(page, f"{name}, {size}")

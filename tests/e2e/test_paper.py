@@ -13,15 +13,14 @@ from playwright.sync_api import Page, expect
 
 from e2e.conftest import Complaints
 from e2e.hub_process import HubProcess
-from e2e.places import SOON
 from e2e.reports import IDLE, gpu, report, working
 from gpuherd.model.processes import Process
-from support.running import eventually
+from support.running import PATIENCE_SECONDS, eventually
 
 
 def _snapshot(hub: HubProcess) -> dict[str, Any]:
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
-        f"{hub.url}api/v1/stream", timeout=10
+        f"{hub.url}api/v1/stream", timeout=PATIENCE_SECONDS
     ) as stream:
         lines = iter(stream.readline, b"")
         found: dict[str, Any] = json.loads(next(line for line in lines if line.startswith(b"data: "))[6:])
@@ -64,12 +63,12 @@ def test_all_nodes_of_a_long_herd_are_printed(
     with page.expect_response(re.compile(r"PrintHerd.*\.js")):
         page.goto(hub.url)
     listed = page.locator("section[data-node]")
-    expect(listed.first).to_be_visible(timeout=SOON)
+    expect(listed.first).to_be_visible()
     assert listed.count() < count
     printed = page.locator("[data-paper-node]")
     expect(printed).to_have_count(0)
     page.emulate_media(media="print")
-    expect(printed).to_have_count(count, timeout=SOON)
+    expect(printed).to_have_count(count)
     expect(page.locator("[data-paper]")).to_have_attribute("data-paper", kind)
     expect(printed.last).to_contain_text(f"node-{count - 1:04d}")
     expect(printed.last).to_contain_text("2 × A100 80GB")
@@ -94,7 +93,7 @@ def test_all_nodes_of_a_long_herd_are_printed(
 def test_a_short_herd_is_printed_as_it_is_shown(page: Page, hub: HubProcess) -> None:
     hub.join("alpha").report(report([(gpu(0), IDLE)]))
     page.goto(hub.url)
-    expect(page.locator("section[data-node]")).to_have_count(1, timeout=SOON)
+    expect(page.locator("section[data-node]")).to_have_count(1)
     page.emulate_media(media="print")
     expect(page.locator('[data-device="GPU-0"]')).to_contain_text("free")
     expect(page.locator("[data-paper]")).to_have_count(0)

@@ -166,6 +166,9 @@ def _trends() -> TrendsView:
             mean_24h=used * 0.7,
             mean_1w=used * 0.4,
             trend=trend,
+            trend_2h="level",
+            trend_24h=trend,
+            trend_1w="up",
         )
 
     return TrendsView(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import http
-from collections.abc import Callable
 from ssl import SSLContext
 from typing import Any, Self
 
@@ -25,18 +23,9 @@ from gpuherd.wire.frames import (
     Welcome,
 )
 
-__all__ = ["TestHub", "until"]
+__all__ = ["TestHub"]
 
 Numbered = FactsFrame | TableFrame | SampleFrame
-
-
-async def until(condition: Callable[[], bool], what: str, seconds: float = 15.0) -> None:
-    """Wait for a condition, or fail saying what did not come."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while not condition():
-        assert loop.time() < deadline, f"waited {seconds} s in vain for: {what}"
-        await asyncio.sleep(0.01)
 
 
 class TestHub:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Report
 from gpuherd.model.targets import NodeWay
@@ -42,9 +44,18 @@ class KeptArrivals:
         self.ways: dict[str, tuple[NodeWay, float]] = {}
         self.troubles: dict[str, ContactFailed | None] = {}
         self.addresses: dict[str, str] = {}
+        self.left_out_of: dict[str, str | None] = {}
+        self.shown: dict[str, str] = {}
 
     def intake(
-        self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "", sender: str = ""
+        self,
+        name: str,
+        way: NodeWay,
+        *,
+        interval_seconds: float,
+        place: str = "",
+        sender: str = "",
+        shown: str = "",
     ) -> KeptIntake:
         if name in self.taken:
             raise Refused("name_taken", f"{name} is enrolled and comes another way")
@@ -52,10 +63,18 @@ class KeptArrivals:
             raise Refused("name_invalid", "this is no name for a node")
         self.ways[name] = (way, interval_seconds)
         self.addresses[name] = sender
+        self.shown[name] = shown
         return self.nodes.setdefault(name, KeptIntake(name))
 
     def senders(self, way: NodeWay) -> dict[str, str]:
         return {name: sender for name, sender in self.addresses.items() if self.ways[name][0] == way}
+
+    def keep_only(self, place: str, names: Container[str]) -> None:
+        for name in [name for name in self.nodes if name not in names]:
+            del self.nodes[name]
+
+    def left_out(self, place: str, message: str | None) -> None:
+        self.left_out_of[place] = message
 
     def trouble(self, name: str, failure: ContactFailed | None) -> None:
         assert name in self.nodes, "trouble is told of nodes that have arrived before"

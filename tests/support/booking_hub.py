@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def report_of(*devices: DeviceFacts, users: dict[int, str] | None = None) -> Rep
             uses=tuple(ProcessUse(process=place, device=device) for place, (device, _) in enumerate(running)),
         ),
         sample=Sample(
-            time=1.0,
+            time=time.time(),
             devices=tuple(IDLE for _ in devices),
             processes=tuple(ProcessSample() for _ in running),
             uses=tuple(UseSample(gpu_memory_bytes=GIB) for _ in running),

@@ -16,10 +16,10 @@ from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.people import Actor
 from gpuherd.records.bookings import BookingDraft, BookingRecords, Limits
 from gpuherd.records.database import open_records
+from support.running import PATIENCE_SECONDS
 
 __all__ = ["BookingWriter", "Outcome"]
 
-_ANSWER_SECONDS = 60.0
 # What is found without the tests' own path, which the server does not know; pytest, since every process loads the
 # program that the tests were started with.
 _LOADED = [
@@ -100,7 +100,7 @@ class BookingWriter:
     def answer(self) -> Any:
         """Wait for the answer; an ``Outcome`` ``unknown`` if the process died first."""
         try:
-            if not self._line.poll(_ANSWER_SECONDS):
+            if not self._line.poll(PATIENCE_SECONDS):
                 raise TimeoutError("the writer does not answer")
             return self._line.recv()
         except (EOFError, ConnectionResetError):
@@ -114,10 +114,10 @@ class BookingWriter:
     def kill(self) -> None:
         """Kill it; what it answered before can still be read."""
         self._process.kill()
-        self._process.join(30)
+        self._process.join(PATIENCE_SECONDS)
 
     def close(self) -> None:
         """Let it go."""
         self._line.close()
-        self._process.join(30)
+        self._process.join(PATIENCE_SECONDS)
         self._process.close()

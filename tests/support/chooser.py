@@ -5,24 +5,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+
+import pytest
+from msgspec import structs
+from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
 from gpuherd.client import Login, LoginFile
 from gpuherd.model.reports import Report
 from support.booking_hub import Booker, BookingHub, booking_hub, report_of
 from support.herd import gpu
 from support.hub import eventually
+from support.running import PATIENCE_SECONDS
 
 __all__ = ["Chooser", "Command", "LossyWay", "Terminal", "living_hub", "lossy_way"]
 
-DEADLINE_SECONDS = 60.0
+REPOSITORY = Path(__file__).parents[2]
 _PR_SET_PDEATHSIG = 1
 _LEAD = """
 import fcntl, os, sys, termios
@@ -56,16 +64,12 @@ class Command:
 
     async def until_said(self, text: str) -> None:
         """Wait for something on stdout."""
-        await eventually(
-            lambda: text in self.said or self.process.returncode is not None, within=DEADLINE_SECONDS
-        )
+        await eventually(lambda: text in self.said or self.process.returncode is not None)
         assert text in self.said, (self.said, self.told)
 
     async def until_told(self, text: str) -> None:
         """Wait for something on stderr."""
-        await eventually(
-            lambda: text in self.told or self.process.returncode is not None, within=DEADLINE_SECONDS
-        )
+        await eventually(lambda: text in self.told or self.process.returncode is not None)
         assert text in self.told, (self.said, self.told)
 
     def signal(self, number: int) -> None:
@@ -73,7 +77,7 @@ class Command:
 
     async def end(self) -> int:
         """Wait for its end and give its exit code, as the system tells it."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             code = await self.process.wait()
             await asyncio.gather(*self._reading)
         assert "Traceback" not in self.told, self.told
@@ -107,22 +111,35 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     async def until_shown(self, text: str) -> None:
-        await eventually(lambda: text in self.shown or self._reading.done(), within=DEADLINE_SECONDS)
+        await eventually(lambda: text in self.shown or self._reading.done())
         assert text in self.shown, self.shown
 
     async def end(self) -> int:
         """Wait for its end and give its exit code."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             code = await asyncio.to_thread(self._process.wait)
             await self._reading
         os.close(self._ours)
         return code
 
 
-class Chooser:
-    """Someone's home on some machine."""
+def _cards(folder: Path, uuids: tuple[str, ...]) -> dict[str, str]:
+    """The environment of a machine with these GPUs, simulated."""
+    if shutil.which(COMPILER) is None:
+        pytest.skip(f"{COMPILER} is not installed: the simulated libnvidia-ml.so.1 cannot be compiled")
+    scenario = json.loads((SCENARIOS / "healthy.json").read_text())
+    scenario["gpus"] = [{**plan, "uuid": uuid} for plan, uuid in zip(scenario["gpus"], uuids, strict=False)]
+    file = folder / "cards.json"
+    file.write_text(json.dumps(scenario))
+    return simulator_environment(build_library(REPOSITORY / "build/sim"), file, {})
 
-    def __init__(self, lab: BookingHub, folder: Path, person: Booker | None = None) -> None:
+
+class Chooser:
+    """Someone's home on some machine, which may have (simulated) GPUs."""
+
+    def __init__(
+        self, lab: BookingHub, folder: Path, person: Booker | None = None, *, cards: tuple[str, ...] = ()
+    ) -> None:
         self.home = folder / "home"
         self.locks = folder / "locks"
         self.home.mkdir(parents=True, exist_ok=True)
@@ -131,6 +148,7 @@ class Chooser:
             "TZ": "Europe/Paris",
             "GPUHERD_HUB": lab.hub.url,
             "GPUHERD_LOCK_DIR": str(self.locks),
+            **(_cards(folder, cards) if cards else {}),
         }
         if person is not None and person.token is not None:
             login = Login(hub=lab.hub.url, token=person.token)
@@ -183,7 +201,8 @@ async def living_hub(state_dir: Path, **options: Any) -> AsyncIterator[BookingHu
                 await asyncio.sleep(2.0)
                 for name, told in reports.items():
                     if lab.hub.fleet.has_node(name):
-                        lab.hub.fleet.accept_report(name, told)
+                        sample = structs.replace(told.sample, time=time.time())
+                        lab.hub.fleet.accept_report(name, structs.replace(told, sample=sample))
 
         lab.report = report_and_go_on  # type: ignore[method-assign, assignment]
         going_on = asyncio.create_task(go_on())

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from support.authority import Certificate
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 
 __all__ = ["Consul", "consul_program", "running_consul"]
 
 _UNPACKED = Path("/opt/gpuherd-test/consul/usr/bin/consul")
-_READY_SECONDS = 60.0
 
 
 def consul_program() -> str | None:
@@ -43,7 +42,7 @@ class Consul:
         headers = {} if self.token is None else {"X-Consul-Token": self.token}
         body = None if content is None else json.dumps(content).encode()
         request = urllib.request.Request(self.url + path, data=body, headers=headers, method=method)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own http address
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - our own http address
             text = answer.read()
         return json.loads(text) if text.strip() else None
 
@@ -105,7 +104,7 @@ def running_consul(
         )
     try:
         consul = Consul(ports["http"], process, token, tls_port)
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not consul.is_ready():
             log_end = (folder / "consul.log").read_text(errors="replace")[-2000:]
             assert process.poll() is None, log_end
@@ -114,4 +113,4 @@ def running_consul(
         yield consul
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE_SECONDS)

@@ -10,7 +10,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,9 +19,19 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.authority import Authority, Certificate
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 
-__all__ = ["Answer", "FrontDoor", "Layout", "ProxyName", "front_door"]
+__all__ = [
+    "OLD_CADDY_SITE",
+    "OLD_CADDY_WITH_STAR",
+    "Answer",
+    "FrontDoor",
+    "Layout",
+    "ProxyName",
+    "front_door",
+    "old_front_door",
+    "proxy_site",
+]
 
 ROOT = Path(__file__).parents[2]
 ProxyName = Literal["nginx", "caddy"]
@@ -36,7 +46,6 @@ FILES: dict[tuple[ProxyName, Layout], str] = {
     ("caddy", "login"): "deploy/caddy/Caddyfile.login",
 }
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-_READY_SECONDS = 15.0
 
 _NGINX_MAIN = """\
 user {user};
@@ -65,6 +74,32 @@ _CADDY_GLOBALS = """\
 """
 
 
+# What the XML-RPC monitor's README has, but for the port.
+_OLD_NGINX_BLOCK = """\
+    location /gpus/ {
+        auth_basic off;
+        proxy_pass http://localhost:8042/;
+        proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+        proxy_set_header X-Real-IP $remote_addr;
+        proxy_set_header Host $http_host;
+        proxy_http_version 1.1;
+        proxy_redirect off;
+        proxy_buffering off;
+        proxy_set_header Upgrade $http_upgrade;
+        proxy_set_header Connection "upgrade";
+        proxy_read_timeout 86400;
+    }
+"""
+OLD_CADDY_SITE = """\
+location example.com {
+    redir /gpus/ /gpus
+    reverse_proxy /gpus localhost:8042
+}
+"""
+# Caddy 2 passes on exactly /gpus of the README's block; with the star, all below it.
+OLD_CADDY_WITH_STAR = OLD_CADDY_SITE.replace("/gpus localhost:", "/gpus* localhost:")
+
+
 class Answer(NamedTuple):
     """What came back."""
 
@@ -75,6 +110,9 @@ class Answer(NamedTuple):
     def json(self) -> Any:
         """Read the body."""
         return json.loads(self.body)
+
+
+_CADDY_COMMAND = ["run", "--config", "Caddyfile", "--adapter", "caddyfile"]
 
 
 class FrontDoor:
@@ -100,9 +138,11 @@ class FrontDoor:
         parts = urlsplit(url or self.url)
         assert parts.hostname is not None
         connection: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(parts.hostname, parts.port, timeout=20, context=self.tls)
+            http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=PATIENCE_SECONDS, context=self.tls
+            )
             if parts.scheme == "https"
-            else http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
+            else http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_SECONDS)
         )
         target = path if path.startswith("/") else parts.path + path
         try:
@@ -136,32 +176,99 @@ def front_door(
     proxy: ProxyName, layout: Layout, folder: Path, hub_url: str, passwords: Mapping[str, str] | None = None
 ) -> Iterator[FrontDoor]:
     """Run a proxy before a hub until the block ends. ``passwords`` are those of the layout with a login."""
+    text = (ROOT / FILES[proxy, layout]).read_text()
+    write = _nginx if proxy == "nginx" else _caddy
+    hub = urlsplit(hub_url)
+
+    def command(ports: tuple[int, int], certificate: Certificate) -> list[str]:
+        return write(folder, text, hub.netloc, ports, certificate, passwords or {})
+
+    with _running(proxy, folder, command, hub.path) as door:
+        yield door
+
+
+@contextmanager
+def old_front_door(
+    proxy: ProxyName, folder: Path, hub_port: int, *, caddy_site: str = OLD_CADDY_SITE
+) -> Iterator[FrontDoor]:
+    """Run a proxy as the XML-RPC monitor's README has it before a hub, over HTTPS, until the block ends."""
+
+    def command(ports: tuple[int, int], certificate: Certificate) -> list[str]:
+        if proxy == "nginx":
+            block = _swapped(_OLD_NGINX_BLOCK, {"localhost:8042": f"localhost:{hub_port}"})
+            (folder / "site.conf").write_text(
+                f"server {{ listen 127.0.0.1:{ports[1]}; return 308 https://localhost:{ports[0]}$request_uri; }}\n"
+                f"server {{\n    listen 127.0.0.1:{ports[0]} ssl;\n    server_name localhost;\n"
+                f"    ssl_certificate {certificate.file};\n    ssl_certificate_key {certificate.key};\n{block}}}\n"
+            )
+            return _nginx_command(folder)
+        site = _swapped(
+            caddy_site,
+            {
+                "location example.com {": f"location localhost {{\n\ttls {certificate.file} {certificate.key}",
+                "localhost:8042": f"localhost:{hub_port}",
+            },
+        )
+        (folder / "Caddyfile").write_text(_CADDY_GLOBALS.format(port=ports[0], http_port=ports[1]) + site)
+        return _CADDY_COMMAND
+
+    with _running(proxy, folder, command, "/gpus/") as door:
+        yield door
+
+
+@contextmanager
+def _running(
+    proxy: ProxyName,
+    folder: Path,
+    write: Callable[[tuple[int, int], Certificate], list[str]],
+    base_path: str,
+) -> Iterator[FrontDoor]:
+    """Run a proxy; ``write`` writes its configuration into the folder and gives its arguments."""
     program = shutil.which(proxy, path=_PATH)
     if program is None or shutil.which("openssl") is None:
         pytest.skip(f"no {proxy} or no openssl: run scripts/provision")
     folder.mkdir()
     authority = Authority(folder / "authority")
-    certificate = authority.issue("DNS:localhost")
     port, http_port = free_port(), free_port()
-    hub = urlsplit(hub_url)
-    text = (ROOT / FILES[proxy, layout]).read_text()
-    command = (_nginx if proxy == "nginx" else _caddy)(
-        folder, text, hub.netloc, (port, http_port), certificate, passwords or {}
-    )
+    command = write((port, http_port), authority.issue("DNS:localhost"))
     environment = {"PATH": _PATH, "HOME": str(folder)}
     with (folder / "proxy.log").open("wb") as log:
         process = subprocess.Popen([program, *command], stdout=log, stderr=log, env=environment, cwd=folder)
     try:
         for opened in (port, http_port):
             _wait(process, opened, folder / "proxy.log")
-        yield FrontDoor(port, http_port, hub.path, authority.file)
+        yield FrontDoor(port, http_port, base_path, authority.file)
     finally:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(10)
+            process.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def proxy_site(proxy: ProxyName, site: str, folder: Path, port: int) -> Iterator[None]:
+    """Run a proxy with one site, which listens on ``port`` without HTTPS, until the block ends."""
+    program = shutil.which(proxy, path=_PATH)
+    if program is None:
+        pytest.skip(f"no {proxy}: run scripts/provision")
+    folder.mkdir()
+    if proxy == "nginx":
+        (folder / "site.conf").write_text(site)
+        command = _nginx_command(folder)
+    else:
+        (folder / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\n{site}")
+        command = _CADDY_COMMAND
+    environment = {"PATH": _PATH, "HOME": str(folder)}
+    with (folder / "proxy.log").open("wb") as log:
+        process = subprocess.Popen([program, *command], stdout=log, stderr=log, env=environment, cwd=folder)
+    try:
+        _wait(process, port, folder / "proxy.log")
+        yield
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
 
 
 def _swapped(text: str, swaps: Mapping[str, str]) -> str:
@@ -180,9 +287,6 @@ def _nginx(
     certificate: Certificate,
     passwords: Mapping[str, str],
 ) -> list[str]:
-    (folder / "nginx.conf").write_text(
-        _NGINX_MAIN.format(user="root" if os.geteuid() == 0 else "nobody", folder=folder)
-    )
     shutil.copytree(ROOT / "deploy/nginx/snippets", folder / "snippets")
     name = "www.example.org" if "www.example.org" in text else "gpus.example.org"
     swaps = {
@@ -200,6 +304,13 @@ def _nginx(
         lines = (f"{name}:{{PLAIN}}{password}\n" for name, password in passwords.items())
         (folder / "passwords").write_text("".join(lines))
     (folder / "site.conf").write_text(_swapped(text, swaps))
+    return _nginx_command(folder)
+
+
+def _nginx_command(folder: Path) -> list[str]:
+    (folder / "nginx.conf").write_text(
+        _NGINX_MAIN.format(user="root" if os.geteuid() == 0 else "nobody", folder=folder)
+    )
     return ["-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "stderr"]
 
 
@@ -223,9 +334,9 @@ def _caddy(
         (folder / "passwords").write_text(
             "".join(f"{name} {_caddy_hash(password)}\n" for name, password in passwords.items())
         )
-    head = _CADDY_GLOBALS.format(port=ports[0], http_port=ports[1], folder=folder)
+    head = _CADDY_GLOBALS.format(port=ports[0], http_port=ports[1])
     (folder / "Caddyfile").write_text(head + _swapped(text, swaps))
-    return ["run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
+    return _CADDY_COMMAND
 
 
 def _caddy_hash(password: str) -> str:
@@ -236,13 +347,13 @@ def _caddy_hash(password: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
     )
     return done.stdout.strip()
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

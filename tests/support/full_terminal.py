@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import pyte
 
-PATIENCE_SECONDS = 60.0
+from support.running import PATIENCE_SECONDS
 
 
 class FullTerminal:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import structs
 
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.fleet.node import Run
+from gpuherd.model.device_memory import GpuAction
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import Disk, HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessSample, ProcessTable, ProcessUse, UseSample
 from gpuherd.model.reports import NodeFacts, Problem, Sample
 from gpuherd.wire.codec import encode
 from gpuherd.wire.frames import FactsFrame, Hello, TableFrame
-from gpuherd.wire.matrix import LAYOUT
+from gpuherd.wire.matrix import LAYOUT, pack_numbers
 from gpuherd.wire.reports import sample_to_frame
 
 GIB = 2**30
@@ -72,10 +75,16 @@ class Speaker:
         return self.run
 
     def describe(
-        self, *devices: DeviceFacts, processes: tuple[Process, ...] = (), uses: tuple[ProcessUse, ...] = ()
+        self,
+        *devices: DeviceFacts,
+        processes: tuple[Process, ...] = (),
+        uses: tuple[ProcessUse, ...] = (),
+        host: Mapping[str, object] | None = None,
     ) -> None:
-        host = HostFacts(hostname=self.node_id, disks=(Disk(mount="/", total_bytes=100 * GIB),))
-        self.facts = NodeFacts(host=host, devices=devices)
+        """``host``: more of its facts."""
+        facts = HostFacts(hostname=self.node_id, disks=(Disk(mount="/", total_bytes=100 * GIB),))
+        host_facts = structs.replace(facts, **(host or {}))
+        self.facts = NodeFacts(host=host_facts, devices=devices)
         self.revision += 1
         self.send_facts()
         self.run_table(processes, uses)
@@ -102,7 +111,11 @@ class Speaker:
         return self.seq
 
     def sample(
-        self, *devices: DeviceSample, problems: tuple[Problem, ...] = (), seq: int | None = None
+        self,
+        *devices: DeviceSample,
+        problems: tuple[Problem, ...] = (),
+        seq: int | None = None,
+        interval_seconds: float | None = None,
     ) -> None:
         sample = Sample(
             time=self.clock.wall() + self.skew,
@@ -119,4 +132,22 @@ class Speaker:
             facts_revision=self.run.facts_revision,
             table_revision=self.run.table_revision,
         )
+        frame = structs.replace(frame, interval_seconds=interval_seconds)
+        columns = self.run.hello.layout.devices
+        if columns != LAYOUT.devices:  # as an agent of another version would send it
+            cells = [getattr(device, column) for device in devices for column in columns]
+            frame = structs.replace(frame, devices=pack_numbers(cells))
         self.run.accept(frame, encode(frame))
+
+
+def settle(fleet: Fleet, node_id: str, uuid: str, action: GpuAction) -> list[str] | None:
+    """Say something of a GPU as an admin does; give the faults that were acknowledged, None for an unknown GPU."""
+    plan = fleet.memory.plan_forget if action == "forget" else fleet.plan_acknowledge
+    changes = plan(node_id, uuid)
+    if changes is None:
+        return None
+    fleet.settle(node_id, changes)
+    fleet.memory.put_back(
+        structs.replace(changes, notes=())
+    )  # for tests that take what is written from there
+    return [fault.message for fault in changes.faults.values() if fault is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,14 +23,14 @@ from gpuherd.wire.frames import SUBPROTOCOL, Ack, FactsFrame, Hello, Notice, Tab
 from gpuherd.wire.matrix import LAYOUT
 from gpuherd.wire.reports import sample_to_frame
 from support.herd import WORKING, gpu
+from support.running import PATIENCE_SECONDS, free_port
 
 T = TypeVar("T")
-DEADLINE_SECONDS = 10.0
 
 
-async def eventually(what: Callable[[], T | None], *, within: float = DEADLINE_SECONDS) -> T:
+async def eventually(what: Callable[[], T | None]) -> T:
     """Wait until ``what`` gives something true."""
-    async with asyncio.timeout(within):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (found := what()):  # noqa: ASYNC110 - the thing waited for has no event
             await asyncio.sleep(0.01)
     return found
@@ -40,15 +40,31 @@ async def eventually(what: Callable[[], T | None], *, within: float = DEADLINE_S
 async def running_hub(
     state_dir: Path, *, hub_options: dict[str, Any] | None = None, **settings: Any
 ) -> AsyncIterator[Hub]:
-    """Run a hub in this event loop, on a port of its own."""
+    """Run a hub in this event loop, on a port of its own.
+
+    It waits longer for its records and for passwords than others do: on a busy machine nobody shall be given up.
+    """
     values: dict[str, Any] = {
         "state_dir": state_dir,
-        "listen": "127.0.0.1:0",
+        "listen": f"127.0.0.1:{free_port()}",
         "tick_seconds": 0.05,
         **settings,
     }
     async with Hub(HubSettings(**values), **(hub_options or {})) as hub:
+        for threads in (hub.record_calls._threads, hub.reception._hashing, hub.reception._asking):
+            threads._deadline_seconds = PATIENCE_SECONDS
         yield hub
+
+
+@contextlib.contextmanager
+def impatient(hub: Hub, seconds: float = 1.0) -> Iterator[None]:
+    """Let a hub give up early on records that do not answer; usually it waits for ten seconds."""
+    threads = hub.record_calls._threads
+    usual, threads._deadline_seconds = threads._deadline_seconds, seconds
+    try:
+        yield
+    finally:
+        threads._deadline_seconds = usual
 
 
 class NodeClient:
@@ -64,8 +80,14 @@ class NodeClient:
         self.seq = 0
         self.acked = -1
         self.notices: list[Notice] = []
+        self.patience_seconds: float | None = PATIENCE_SECONDS
+        """How long to wait for a frame."""
         self.connection: ClientConnection | None = None
         self._decoder = hub_decoder()
+
+    def node_time(self) -> float:
+        """What time it is on the node."""
+        return 1.0
 
     async def dial(self, **options: Any) -> ClientConnection:
         headers = {"Authorization": f"Bearer {self.credential}"}
@@ -87,7 +109,11 @@ class NodeClient:
 
     async def hello(self, *, live_from_seq: int = 0) -> Welcome:
         hello = Hello(
-            boot_id=self.boot_id, layout=LAYOUT, time=1.0, interval_seconds=1.0, live_from_seq=live_from_seq
+            boot_id=self.boot_id,
+            layout=LAYOUT,
+            time=self.node_time(),
+            interval_seconds=1.0,
+            live_from_seq=live_from_seq,
         )
         await self.send(encode(hello))
         while not isinstance(frame := await self.receive(), Welcome):
@@ -101,7 +127,7 @@ class NodeClient:
     async def receive(self) -> Ack | Notice | Welcome:
         """Take the next frame, noting acks and notices."""
         assert self.connection is not None
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(self.patience_seconds):
             message = await self.connection.recv()
         assert isinstance(message, bytes)
         frame = self._decoder.decode(message)

@@ -20,40 +20,45 @@ from gpuherd.wire.frames import Welcome
 from gpuherd.wiring.past import past_outfit
 from support.hub import NodeClient
 from support.ready import forking_context
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port, stand_still
 
 
 class ShiftedClock(SystemClock):
     """The machine's clock, with another idea of UTC."""
 
-    def __init__(self, shift_seconds: float) -> None:
-        self._shift_seconds = shift_seconds
+    def __init__(self, shift_seconds: float = 0.0) -> None:
+        self.shift_seconds = shift_seconds
 
     def wall(self) -> float:
-        return super().wall() + self._shift_seconds
+        return super().wall() + self.shift_seconds
 
 
-async def _run(state_dir: Path, port: int, history: HistorySettings | None, shift_seconds: float) -> None:
+async def _run(settings: HubSettings, history: HistorySettings | None, shift_seconds: float) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    settings = HubSettings(state_dir=state_dir, listen=f"127.0.0.1:{port}", tick_seconds=0.1)
-    past = None if history is None else past_outfit(history, UsageSettings(), state_dir)
+    past = None if history is None else past_outfit(history, UsageSettings(), settings.state_dir)
     async with Hub(settings, clock=ShiftedClock(shift_seconds), past=past) as hub:
         await hub.run_until(stop)
 
 
-def _main(state_dir: Path, port: int, history: HistorySettings | None, shift_seconds: float) -> None:
-    asyncio.run(_run(state_dir, port, history, shift_seconds))
+def _main(settings: HubSettings, history: HistorySettings | None, shift_seconds: float) -> None:
+    asyncio.run(_run(settings, history, shift_seconds))
 
 
 class HubProcess:
     """Starts fast: the processes are forked from one that has imported everything."""
 
     def __init__(
-        self, state_dir: Path, *, history: HistorySettings | None = None, shift_seconds: float = 0.0
+        self,
+        state_dir: Path,
+        *,
+        history: HistorySettings | None = None,
+        shift_seconds: float = 0.0,
+        records_url: str | None = None,
     ) -> None:
         """``shift_seconds``: how far its wall clock is ahead of the machine's."""
         self.state_dir = state_dir
+        self._records_url = records_url
         self._history = history
         self._shift_seconds = shift_seconds
         self.port = free_port()
@@ -61,12 +66,21 @@ class HubProcess:
         self._context = forking_context()
         self._process: BaseProcess | None = None
 
+    @property
+    def settings(self) -> HubSettings:
+        return HubSettings(
+            state_dir=self.state_dir,
+            listen=f"127.0.0.1:{self.port}",
+            records_url=self._records_url,
+            tick_seconds=0.1,
+        )
+
     async def start(self) -> None:
         self._process = self._context.Process(
-            target=_main, args=(self.state_dir, self.port, self._history, self._shift_seconds)
+            target=_main, args=(self.settings, self._history, self._shift_seconds)
         )
         self._process.start()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -85,11 +99,30 @@ class HubProcess:
         """Stop it politely and give its exit code."""
         return await self._end(signal.SIGTERM)
 
-    async def _end(self, number: signal.Signals) -> int:
+    def freeze(self) -> None:
+        """Stop it as a debugger would: it gets no processor until it is thawed."""
+        assert self._process is not None
+        assert self._process.pid is not None
+        stand_still(self._process.pid)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
-        await asyncio.to_thread(self._process.join, 20)
+
+    def close(self) -> None:
+        """Leave no process behind."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+
+    async def _end(self, number: signal.Signals) -> int:
+        assert self._process is not None
+        self._signal(number)
+        await asyncio.to_thread(self._process.join, PATIENCE_SECONDS)
         assert self._process.exitcode is not None
         return self._process.exitcode
 
@@ -128,6 +161,9 @@ class StubbornNode(NodeClient):
             while not hearing.done() and not self.is_finishing:
                 await self._send_sample(self.next_seq())
                 await asyncio.sleep(self.every_seconds)
+            if not hearing.done():
+                # All may be acknowledged already. One more sample brings the ack that ends the wait.
+                await self._send_sample(self.next_seq())
             await hearing
         finally:
             hearing.cancel()

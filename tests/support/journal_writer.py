@@ -15,6 +15,7 @@ from gpuherd.history.settings import HistorySettings
 from gpuherd.history.store import SinkHealth
 from gpuherd.history.tables.disk import write_whole
 from support.batches import START, make_batch
+from support.running import PATIENCE_SECONDS
 
 __all__ = ["DurableShelf", "JournalWriter", "open_history"]
 
@@ -106,12 +107,12 @@ class JournalWriter:
 
     def wait_for(self, count: int) -> list[int]:
         """Wait until this many batches are confirmed; gives their numbers."""
-        return [self._confirmed.recv() for _ in range(count) if self._confirmed.poll(30)]
+        return [self._confirmed.recv() for _ in range(count) if self._confirmed.poll(PATIENCE_SECONDS)]
 
     def kill(self) -> list[int]:
         """Kill it at once; gives what it had confirmed before."""
         self._process.kill()
-        self._process.join(30)
+        self._process.join(PATIENCE_SECONDS)
         numbers = []
         with contextlib.suppress(EOFError):
             while self._confirmed.poll():

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port, frozen
 
 __all__ = ["MetricServer"]
-
-_READY_SECONDS = 60.0
 
 
 class MetricServer:
@@ -48,7 +46,7 @@ class MetricServer:
                 self._command(self.port), stdout=output, stderr=output, cwd=self.folder
             )
         self._process = process
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._is_ready():
             end = log.read_text(errors="replace")[-2000:]
             assert process.poll() is None, end
@@ -67,16 +65,13 @@ class MetricServer:
     def frozen(self) -> Iterator[None]:
         """Let it stand still for a while: it still takes connections, and never answers."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        try:
+        with frozen(self._process.pid):
             yield
-        finally:
-            self._process.send_signal(signal.SIGCONT)
 
     def fetch(self, path: str, body: bytes | None = None) -> bytes:
         """Ask it something."""
         request = urllib.request.Request(self.url + path, data=body)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - our own http address
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - our own http address
             content: bytes = answer.read()
         return content
 
@@ -93,8 +88,8 @@ class MetricServer:
         self._process.send_signal(signal.SIGCONT)
         self._process.send_signal(number)
         try:
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=PATIENCE_SECONDS)
         self._process = None

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 
 __all__ = ["NGINX_ADDRESS", "need_nginx", "running_nginx"]
 
 _NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-_READY_SECONDS = 15.0
 NGINX_ADDRESS = "127.0.0.2"
 """Where it speaks to the hub from; programs of the test come from 127.0.0.1."""
 
@@ -91,7 +90,7 @@ def running_nginx(
             [_NGINX, "-p", str(folder), "-c", str(file), "-e", "stderr"], stdout=log, stderr=log
         )
     try:
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not _listens(port):
             text = (folder / "nginx.log").read_text(errors="replace")
             assert process.poll() is None, text
@@ -101,10 +100,10 @@ def running_nginx(
     finally:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(10)
+            process.wait(PATIENCE_SECONDS)
 
 
 def _listens(port: int) -> bool:

@@ -25,11 +25,9 @@ import pytest
 from aiohttp import web
 
 from support.authority import Certificate
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 
 __all__ = ["RealProvider", "ScriptedProvider", "need_provider", "running_provider", "scripted_provider"]
-
-_READY_SECONDS = 30.0
 
 
 def need_provider() -> None:
@@ -63,7 +61,7 @@ class RealProvider:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._answers():
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() < deadline, self._log.read_text()
@@ -80,7 +78,7 @@ class RealProvider:
         """End it."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(PATIENCE_SECONDS)
             self._process = None
 
     def register(self, redirect_url: str) -> tuple[str, str]:
@@ -99,7 +97,7 @@ class RealProvider:
             headers={"Content-Type": "application/json"},
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
             text = answer.read()
         return json.loads(text) if text.strip() else None
 

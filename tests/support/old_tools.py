@@ -11,11 +11,14 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
 from typing import Any
 from xmlrpc.server import SimpleXMLRPCRequestHandler, SimpleXMLRPCServer
+
+from support.running import PATIENCE_SECONDS
 
 PASSWORD = "8888"
 """The one that stands in the HTTP tool's README."""
@@ -90,7 +93,7 @@ def post_gpustat(port: int, hostname: str) -> str:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
         return str(answer.read().decode())
 
 
@@ -131,6 +134,80 @@ def old_backend(port: int) -> Iterator[Queue[str]]:
 
     with serving(ThreadingHTTPServer(("127.0.0.1", port), Backend)):
         yield posted
+
+
+# What the push tool's Vue page does, in small: the hash of the password to the backend, then everything, each second.
+_PUSH_PAGE = """<!doctype html>
+<title>GPU Monitor</title>
+<input id="user"><input id="password" type="password"><button>Login</button><main></main>
+<script>
+const backend = "http://%s";
+function sha256(text) {
+  const rotate = (x, n) => (x >>> n) | (x << (32 - n)), words = [], k = [], h = [];
+  for (let n = 2; k.length < 64; n++) {
+    let prime = true;
+    for (let d = 2; d * d <= n; d++) prime = prime && n %% d;
+    if (!prime) continue;
+    if (h.length < 8) h.push((Math.sqrt(n) * 2 ** 32) | 0);
+    k.push((Math.cbrt(n) * 2 ** 32) | 0);
+  }
+  const bytes = [...new TextEncoder().encode(text)], bits = bytes.length * 8;
+  bytes.push(128);
+  while (bytes.length %% 64 !== 60) bytes.push(0);
+  bytes.forEach((byte, i) => (words[i >> 2] |= byte << (24 - (i %% 4) * 8)));
+  words.push(bits);
+  for (let start = 0; start < words.length; start += 16) {
+    const w = words.slice(start, start + 16);
+    for (let i = 16; i < 64; i++) {
+      const a = w[i - 15], b = w[i - 2];
+      w[i] = (w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ (a >>> 3)) + w[i - 7]
+        + (rotate(b, 17) ^ rotate(b, 19) ^ (b >>> 10))) | 0;
+    }
+    let [a, b, c, d, e, f, g, last] = h;
+    for (let i = 0; i < 64; i++) {
+      const one = (last + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k[i] + w[i]) | 0;
+      const two = ((rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c))) | 0;
+      [a, b, c, d, e, f, g, last] = [(one + two) | 0, a, b, c, (d + one) | 0, e, f, g];
+    }
+    [a, b, c, d, e, f, g, last].forEach((x, i) => (h[i] = (h[i] + x) | 0));
+  }
+  return h.map((x) => (x >>> 0).toString(16).padStart(8, "0")).join("");
+}
+const main = document.querySelector("main"), field = (id) => document.getElementById(id).value;
+async function draw() {
+  const nodes = await (await fetch(backend + "/")).json();
+  main.textContent = "logged in: " + Object.entries(nodes).map(([name, node]) =>
+    `${name} at ${node.ip.substr(7)}: ` + node.gpus.flatMap((gpu) => gpu.processes.map((p) => p.username))).join("; ");
+}
+document.querySelector("button").onclick = async () => {
+  const body = JSON.stringify({ user: field("user"), password: sha256(field("password")) });
+  const headers = { "Content-Type": "application/json" };
+  const answer = await fetch(backend + "/auth", { method: "POST", headers, body });
+  if (!answer.ok) { main.textContent = "Authentication Failed"; return; }
+  draw(); setInterval(draw, 1000);
+};
+</script>
+"""
+
+
+@contextmanager
+def push_page(backend: str, address: tuple[str, int]) -> Iterator[None]:
+    """Serve the push tool's page, which was built with ``VITE_BACKEND=backend``."""
+    page = (_PUSH_PAGE % backend).encode()
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with serving(ThreadingHTTPServer(address, Page)):
+        yield
 
 
 class _NodeInfo(BaseHTTPRequestHandler):
@@ -221,6 +298,18 @@ def drop_files(folder: Path, host: str) -> None:
     _write(folder / f"{host}_cpus.csv", "1.0;16\n")
 
 
+@contextmanager
+def file_server(folder: Path, port: int) -> Iterator[None]:
+    """Serve the files as ``python -m SimpleHTTPServer`` on a node does."""
+
+    class Files(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", port), partial(Files, directory=str(folder)))):
+        yield
+
+
 def _write(file: Path, text: str) -> None:
     fresh = file.with_name("." + file.name)
     fresh.write_text(text)
@@ -280,10 +369,10 @@ _SMI_VALUES = {
 }
 
 
-def write_nvidia_smi(folder: Path, pid: int) -> Path:
+def write_nvidia_smi(folder: Path, pid: int, uuid: str = _SMI_VALUES["uuid"]) -> Path:
     """Write an nvidia-smi that knows one card, on which the process ``pid`` computes."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "nvidia-smi"
-    program.write_text(_SMI.format(python=sys.executable, values=_SMI_VALUES, pid=pid))
+    program.write_text(_SMI.format(python=sys.executable, values={**_SMI_VALUES, "uuid": uuid}, pid=pid))
     program.chmod(program.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     return program

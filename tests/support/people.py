@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection
 from typing import Any
@@ -13,6 +14,7 @@ from gpuherd.auth.passwords import Passwords
 from gpuherd.auth.secrets import API_TOKEN_PREFIX, digest, new_id, new_secret
 from gpuherd.auth.sessions import NewSession, begin_session
 from gpuherd.model.people import Account, Actor, Role, TokenScope
+from support.running import PATIENCE_SECONDS
 
 BY = Actor(account_id=None, label="test")
 PASSWORD = "correct horse battery"
@@ -47,7 +49,7 @@ def add_session(hub: Hub, account: Account, *, lifetime_seconds: float = 3600.0)
         account,
         now=hub.clock.wall(),
         lifetime_seconds=lifetime_seconds,
-        peer="192.0.2.7",
+        by=Actor(account_id=account.id, label=account.name, peer="192.0.2.7"),
         agent="a browser",
     )
 
@@ -72,6 +74,14 @@ def add_token(
         by=BY,
     )
     return token_id, secret
+
+
+async def until_known(hub: Hub, http: aiohttp.ClientSession, headers: dict[str, str], secret: str) -> None:
+    """Use a key until the hub knows it by heart: one that was used while accounts changed is looked up again."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while hub._entered.identity._authority.key(digest(secret)) is None:
+            async with http.get("api/v1/health", headers=headers) as response:
+                assert response.status == 200
 
 
 def cookie(secret: str) -> dict[str, str]:

@@ -6,11 +6,10 @@ import itertools
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -18,6 +17,7 @@ from sqlalchemy import Engine, create_engine, insert, text
 
 from gpuherd.records.database import NEWEST, open_records
 from gpuherd.records.tables import audit_retention, booking_revision, metadata, node_revision, people_revision
+from support.running import PATIENCE_SECONDS, frozen, stand_still
 
 __all__ = ["Postgresql", "running_postgresql", "why_no_postgresql"]
 
@@ -56,7 +56,7 @@ class Postgresql:
             cwd="/",
             check=True,
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
         )
 
     def start(self) -> None:
@@ -69,31 +69,30 @@ class Postgresql:
         """Stop it as a crash would: nothing is finished, recovery happens at the next start."""
         self.run("pg_ctl", "-D", self._folder / "data", "-w", "-m", "immediate", "stop")
 
-    def _processes(self) -> list[psutil.Process]:
+    def _stand_still(self) -> list[psutil.Process]:
+        """Stop every process of the server; the first one first, so that it starts no other meanwhile."""
         pid = int((self._folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        stand_still(pid)
         postmaster = psutil.Process(pid)
-        return [postmaster, *postmaster.children(recursive=True)]
+        stopped = [postmaster]
+        for child in postmaster.children(recursive=True):
+            with suppress(ProcessLookupError, FileNotFoundError):  # a connection that was closed just now
+                stand_still(child.pid)
+                stopped.append(child)
+        return stopped
 
     def kill(self) -> None:
-        """Kill every process of the server at once."""
-        processes = self._processes()
-        for process in processes:
-            process.send_signal(signal.SIGSTOP)  # so that the first death alarms no other
+        """Kill every process of the server at once; standing still, none is alarmed by the first death."""
+        processes = self._stand_still()
         for process in processes:
             process.kill()
-        psutil.wait_procs(processes, timeout=30)
+        psutil.wait_procs(processes, timeout=PATIENCE_SECONDS)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Let every process stand still for a while."""
-        processes = self._processes()
-        for process in processes:
-            process.send_signal(signal.SIGSTOP)
-        try:
+        with frozen(*(process.pid for process in self._stand_still())):
             yield
-        finally:
-            for process in processes:
-                process.send_signal(signal.SIGCONT)
 
     def url(self, name: str) -> str:
         """Give a database's address, without the driver's name, as people write it."""

@@ -29,7 +29,7 @@ from gpuherd.sources.push import NodeLinks
 from gpuherd.sources.settings import PullSettings
 from gpuherd.wire.codec import UnknownFrame
 from gpuherd.wire.frames import FactsFrame, Hello, SampleFrame, TableFrame
-from support.agent_hub import until
+from support.running import PATIENCE_SECONDS, until
 
 MASTER = b"ghm_" + b"m" * 43
 NODE_ID = "gpu01"
@@ -70,7 +70,7 @@ async def listening(
         yield agent, door.port
     finally:
         stop.set()
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
 
 
 class WrittenRun:
@@ -89,6 +89,9 @@ class WrittenRun:
 
     def refuse(self, error: Refused) -> None:
         raise error
+
+    def expect_every(self, interval_seconds: float) -> None:
+        raise AssertionError("this hub is never overloaded")
 
     @property
     def missing(self) -> list[int]:
@@ -120,7 +123,7 @@ class SmallHub:
     def take(self, report: Report) -> None:
         raise AssertionError("pull hands over frames, not reports")
 
-    def open_run(self, node_id: str, hello: Hello) -> WrittenRun:
+    def open_run(self, node_id: str, hello: Hello, *, asked_at: float | None = None) -> WrittenRun:
         assert node_id == NODE_ID
         self.hellos.append(hello)
         run = self.runs.setdefault(hello.boot_id, WrittenRun(hello.boot_id))
@@ -140,7 +143,7 @@ class SmallHub:
     async def failure(self, port: int, host: str = "127.0.0.1") -> ContactFailed:
         """Dial and give why it failed."""
         with contextlib.suppress(ContactFailed):
-            await asyncio.wait_for(self.dial(port, host), 15)
+            await asyncio.wait_for(self.dial(port, host), PATIENCE_SECONDS)
         assert self._following is not None
         error = self._following.exception()
         assert isinstance(error, ContactFailed)

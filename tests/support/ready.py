@@ -14,7 +14,7 @@ import sys
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
-__all__ = ["ReadyProcess", "forking_context"]
+__all__ = ["ReadyProcess", "forking_context", "run_command"]
 
 PRELOADED = [
     "gpuherd.cli.hub",
@@ -35,7 +35,8 @@ def forking_context() -> ForkServerContext:
     return context
 
 
-def _run(arguments: list[str], log: Path) -> None:
+def run_command(arguments: list[str], log: Path) -> None:
+    """Run ``gpuherd ARGUMENTS`` in this process, with what it prints added to a file."""
     output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -50,7 +51,7 @@ class ReadyProcess:
     """``gpuherd ARGUMENTS``, started at once; what it prints is added to a file."""
 
     def __init__(self, arguments: list[str], log: Path) -> None:
-        self._process = forking_context().Process(target=_run, args=(arguments, log))
+        self._process = forking_context().Process(target=run_command, args=(arguments, log))
         self._process.start()
 
     def poll(self) -> int | None:

@@ -19,6 +19,7 @@ from gpuherd.collect.processes import CommandLines
 from gpuherd.collect.remote import RemoteNode, node_script
 from gpuherd.model.reports import Report
 from gpuherd.wire.blocks import COMMAND, BlockReader, Round, start_message
+from support.running import PATIENCE_SECONDS
 
 SHELLS = {"dash": ["dash"], "bash": ["bash"], "busybox": ["busybox"]}
 """Programs that can be ``sh``. Only shells that call themselves so by the name they are started with."""
@@ -84,6 +85,7 @@ class FakeNode:
 
     def install(self, name: str, text: str) -> None:
         path = self.programs / name
+        path.unlink(missing_ok=True)  # it may be a link to a program of this machine
         path.write_text(text)
         path.chmod(0o755)
 
@@ -172,9 +174,9 @@ class Session:
     ) -> None:
         self.close()
 
-    def next_round(self, seconds: float = 20) -> Round:
+    def next_round(self) -> Round:
         """Wait for the next round."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + PATIENCE_SECONDS
         stream = self.process.stdout
         assert stream is not None
         with selectors.DefaultSelector() as selector:
@@ -189,8 +191,8 @@ class Session:
                 self.rounds += self.reader.feed(chunk)
         return self.rounds.pop(0)
 
-    def report(self, seconds: float = 20) -> Report:
-        report = self.node.read(self.next_round(seconds))
+    def report(self) -> Report:
+        report = self.node.read(self.next_round())
         assert report.mismatch() is None
         return report
 
@@ -203,7 +205,7 @@ class Session:
             if stream is not None and not stream.closed:
                 stream.close()
         try:
-            return self.process.wait(30)
+            return self.process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()

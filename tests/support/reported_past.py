@@ -45,6 +45,7 @@ from support.booking_desk import a100, person
 from support.herd import ManualClock
 from support.past import Row
 from support.past import batch_of as samples_batch
+from support.running import PATIENCE_SECONDS
 
 __all__ = [
     "ADA",
@@ -101,6 +102,7 @@ ROOT = person("root", "admin")
 VIEWERS = {
     "counts": Viewer(privacy="counts"),
     "public": Viewer(privacy="public"),
+    "names": Viewer(privacy="names"),
     "ada": Viewer(privacy="member", account=ADA, scopes=frozenset({"read"}), via="session"),
     "bob": Viewer(privacy="member", account=BOB, scopes=frozenset({"read"}), via="session"),
     "admin": Viewer(privacy="admin", account=ROOT, scopes=frozenset({"read", "admin"}), via="session"),
@@ -192,7 +194,7 @@ class ReportedPast:
         )
         self.live_herd = Herd([a100("n1", 0), a100("n1", 1), a100("n2", 0, short_name="H100")])
         self.reads = CommandReads(self.clock, is_public=False)
-        self.questions = Questions(self.clock)
+        self.questions = Questions(self.clock, deadline_seconds=PATIENCE_SECONDS)
         faces = Faces(self.fleet, self.people, lambda: self.live_herd)
         self.history = HistoryDesk(
             self.memory, questions=self.questions, faces=faces, clock=self.clock, zone="Europe/Berlin"
@@ -210,7 +212,7 @@ class ReportedPast:
                 live=self.fleet,
             ),
             reads=self.reads,
-            live_free=lambda: LiveFree(free=2.0, booked=1.0),
+            live_free=lambda: LiveFree(free=2.0, all=5.0),
             clock=self.clock,
             zone="Europe/Berlin",
         )

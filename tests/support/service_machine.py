@@ -14,6 +14,7 @@ import pytest
 from sim.build import COMPILER, SCENARIOS, build_library
 
 from support.machine import Machine
+from support.running import PATIENCE_SECONDS
 
 __all__ = ["fleet", "give_gpus", "is_page_there", "main_pid", "node_named", "take_for_real"]
 
@@ -53,24 +54,26 @@ def take_for_real(machine: Machine, home: str) -> None:
     machine.run("sh", "-c", f"rm {folder}/__pycache__/processes.*")
 
 
+_ASK_FOR_FLEET = f"""
+import pathlib, urllib.request
+key = pathlib.Path("/var/lib/gpuherd/local.key").read_text().strip()
+headers = {{"Authorization": f"Bearer {{key}}"}}
+request = urllib.request.Request("http://127.0.0.1:{PORT}/api/v1/fleet", headers=headers)
+print(urllib.request.urlopen(request).read().decode())
+"""
+
+
 def fleet(machine: Machine) -> dict[str, Any]:
     """Give the herd as the hub tells it to its own machine's root; empty while it does not answer."""
-    key = machine.run("cat", "/var/lib/gpuherd/local.key", check=False).stdout.strip()
-    request = urllib.request.Request(
-        f"http://{machine.address}:{PORT}/api/v1/fleet", headers={"Authorization": f"Bearer {key}"}
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - http, as written above
-            found: dict[str, Any] = json.load(answer)
-            return found
-    except (urllib.error.URLError, OSError):
-        return {"nodes": []}
+    answer = machine.run("python3", "-c", _ASK_FOR_FLEET, check=False, seconds=PATIENCE_SECONDS).stdout
+    found: dict[str, Any] = json.loads(answer or '{"nodes": []}')
+    return found
 
 
 def is_page_there(machine: Machine) -> bool:
     """Tell whether the hub serves the page."""
     try:
-        with urllib.request.urlopen(f"http://{machine.address}:{PORT}/", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{machine.address}:{PORT}/", timeout=PATIENCE_SECONDS) as answer:
             return b"<title>" in answer.read()
     except (urllib.error.URLError, OSError):
         return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.authority import Authority
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port, frozen
 
 __all__ = [
     "ADMIN_PASSWORD",
@@ -29,7 +28,6 @@ __all__ = [
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 _SLAPD = shutil.which("slapd", path=_PATH)
-_READY_SECONDS = 20.0
 
 BASE = "dc=example,dc=org"
 ADMIN = f"cn=admin,{BASE}"
@@ -207,7 +205,7 @@ class Slapd:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._answers():
             assert self._process.poll() is None, self.log()
             assert time.monotonic() < deadline, self.log()
@@ -234,17 +232,14 @@ class Slapd:
     def frozen(self) -> Iterator[None]:
         """Keep it from answering, though its ports stay open."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        try:
+        with frozen(self._process.pid):
             yield
-        finally:
-            self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """End it."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(PATIENCE_SECONDS)
             self._process = None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -13,11 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port, frozen
 
 __all__ = ["Slurm", "running_slurm", "why_no_slurm"]
-
-_READY_SECONDS = 30.0
 
 
 def why_no_slurm() -> str | None:
@@ -41,17 +38,14 @@ class Slurm:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Stop the controller in its tracks for a while."""
-        os.kill(self._controller.pid, signal.SIGSTOP)
-        try:
+        with frozen(self._controller.pid):
             yield
-        finally:
-            os.kill(self._controller.pid, signal.SIGCONT)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's commands."""
         environment = {**os.environ, "SLURM_CONF": str(self.config_file)}
         return subprocess.run(
-            arguments, env=environment, capture_output=True, text=True, timeout=30, check=False
+            arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
         )
 
 
@@ -124,14 +118,14 @@ def _process(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[by
     finally:
         process.terminate()
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=PATIENCE_SECONDS)
 
 
 def _until(is_ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_ready():
         said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
         assert process.poll() is None, said

@@ -17,8 +17,7 @@ from gpuherd.sources.following import ContactFailed
 from gpuherd.sources.settings import SshSettings
 from gpuherd.sources.ssh.way import SshWay
 from gpuherd.wire.blocks import Round
-
-PATIENCE_SECONDS = 20.0
+from support.running import PATIENCE_SECONDS
 
 TINY_SCRIPT = b"""\
 [ -n "${p:-}" ] || read -r p
@@ -77,7 +76,7 @@ class Hub:
         if not self.config.exists():
             self.config.write_text("")
         settings.setdefault("interval_seconds", 0.2)
-        settings.setdefault("connect_deadline_seconds", 10.0)
+        settings.setdefault("connect_deadline_seconds", PATIENCE_SECONDS)
         settings.setdefault("known_hosts_file", self.known_hosts)
         settings.setdefault("config_file", self.config)
         self.settings = SshSettings(**settings)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-PATIENCE_SECONDS = 15.0
 
 
 def need_sshd() -> None:

@@ -21,6 +21,7 @@ from gpuherd.history.tables.retention import forget
 from gpuherd.history.tables.segments import Shape
 from gpuherd.history.tables.tables import Tables
 from gpuherd.history.tables.writing import Coded, Sortable
+from support.running import PATIENCE_SECONDS
 
 __all__ = ["KEPT_NUMBERS", "ROWS", "ROWS_PER_NUMBER", "SUMS", "TableWriter", "append"]
 
@@ -126,7 +127,7 @@ class TableWriter:
         self._process = context.Process(target=work, args=(folder, number, child), daemon=True)
         self._process.start()
         child.close()
-        self.committed = self._next(30.0)
+        self.committed = self._next(PATIENCE_SECONDS)
 
     def _next(self, seconds: float) -> int:
         if not self._told.poll(seconds):
@@ -138,12 +139,12 @@ class TableWriter:
     def wait_for(self, commits: int) -> None:
         """Let it commit some more numbers."""
         for _ in range(commits):
-            self.committed = self._next(60.0)
+            self.committed = self._next(PATIENCE_SECONDS)
 
     def wait_for_end(self) -> bool:
         """Wait until it was killed by its own step, or has come to the end without: then it is true."""
         try:
-            while (number := self._next(60.0)) != OVER:
+            while (number := self._next(PATIENCE_SECONDS)) != OVER:
                 self.committed = number
         except EOFError:
             return False

@@ -14,9 +14,9 @@ import termios
 import time
 from collections.abc import Mapping
 
-__all__ = ["Terminal"]
+from support.running import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 30.0
+__all__ = ["Terminal"]
 
 
 class Terminal:

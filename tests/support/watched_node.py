@@ -12,7 +12,9 @@ from gpuherd.agent.exchange import Reading
 from gpuherd.agent.numbering import Numbering
 from gpuherd.agent.spec import ProbeSpec
 from gpuherd.agent.watch import ProbeWatch
+from gpuherd.agent.xid_memory import XidMemory
 from gpuherd.model.reports import Problem, Report
+from support.running import PATIENCE_SECONDS
 
 __all__ = ["DEADLINE_SECONDS", "Node", "is_alive", "node_of", "problem", "temperatures"]
 
@@ -32,26 +34,25 @@ class Clock:
 class Node:
     """A watch whose readings are told as reports."""
 
-    def __init__(self, spec: ProbeSpec, **options: object) -> None:
+    def __init__(self, spec: ProbeSpec, xids: XidMemory | None = None, **options: object) -> None:
         self.clock = Clock()
-        self.watch = ProbeWatch(
-            spec,
-            deadline_seconds=DEADLINE_SECONDS,
-            monotonic=self.clock,
-            **options,  # type: ignore[arg-type]
-        )
+        self.xids = xids
+        options.setdefault("deadline_seconds", DEADLINE_SECONDS)
+        self.watch = ProbeWatch(spec, monotonic=self.clock, **options)  # type: ignore[arg-type]
         self._numbering = Numbering()
 
     async def report(self) -> Report:
         reading = await self.watch.read()
         assert isinstance(reading, Reading), self.watch.trouble
+        if self.xids is not None:
+            reading = self.xids.completed(reading)
         self._numbering.entries(reading)
         report = self._numbering.report(reading)
         assert report.mismatch() is None
         return report
 
-    async def report_when(self, wanted: Callable[[Report], bool], seconds: float = 15.0) -> Report:
-        deadline = time.monotonic() + seconds
+    async def report_when(self, wanted: Callable[[Report], bool]) -> Report:
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             report = await self.report()
             if wanted(report):
@@ -61,8 +62,8 @@ class Node:
 
 
 @asynccontextmanager
-async def node_of(spec: ProbeSpec, **options: object) -> AsyncIterator[Node]:
-    node = Node(spec, **options)
+async def node_of(spec: ProbeSpec, xids: XidMemory | None = None, **options: object) -> AsyncIterator[Node]:
+    node = Node(spec, xids, **options)
     try:
         yield node
     finally:

@@ -54,11 +54,15 @@ class Backlog:
             self._outbox.finish(run)
 
     async def _send_run(self, run: OlderRun) -> None:
-        await self._send_past([encode(hello_of(run, self._node_time()))])
+        dropped_frames = await self._greet(run)
         cursor = run.acked_seq
         is_context_due = True
         while True:
             entries, context = run.batch(cursor)
+            if run.facts.dropped_frames != dropped_frames:
+                # A damaged file was found: report the new count first. To the hub this hello starts the run again.
+                dropped_frames = await self._greet(run)
+                is_context_due = True
             if not entries:
                 return
             if is_context_due or entries[0].seq != cursor + 1:
@@ -69,6 +73,12 @@ class Backlog:
                 cursor = max(cursor, batch[-1].seq)
                 await run.wait_acked(cursor)
                 await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _greet(self, run: OlderRun) -> int:
+        """Say hello for a run, and return how many lost frames the hello has reported."""
+        hello = hello_of(run, self._node_time())
+        await self._send_past([encode(hello)])
+        return hello.dropped_frames
 
     async def _send_past(self, messages: list[bytes]) -> None:
         await self._send(encode(PastFrames(frames=tuple(messages))))

@@ -198,9 +198,9 @@ class DialledLine(asyncio.BufferedProtocol):
             self._opened.set_exception(HandshakeRefused(SWITCHING_PROTOCOLS, OTHER_PROTOCOL))
 
     def _take(self, frame: Frame) -> None:
-        if frame.opcode is Opcode.PONG:
-            self._is_answered = True
-        elif frame.opcode in (Opcode.BINARY, Opcode.TEXT, Opcode.CONT):
+        # Any message is a sign of life: an overloaded hub may acknowledge frames long before it reads a ping.
+        self._is_answered = True
+        if frame.opcode in (Opcode.BINARY, Opcode.TEXT, Opcode.CONT):
             self._parts.append(bytes(frame.data))
             if frame.fin:
                 self._messages.append(b"".join(self._parts))
@@ -208,7 +208,9 @@ class DialledLine(asyncio.BufferedProtocol):
                 self._wake()
 
     def _parting_words(self) -> str:
-        if self._protocol.parser_exc is not None and self._protocol.close_rcvd is None:
+        broken = self._protocol.parser_exc
+        # The library also reports the end of the stream as a parser error: a hub that is killed sends no close frame.
+        if broken is not None and not isinstance(broken, EOFError) and self._protocol.close_rcvd is None:
             return "the hub sent what is no WebSocket frame, or one that is too large"
         closed = self._protocol.close_rcvd
         return clean((closed.reason if closed is not None else "") or "connection closed", 200)

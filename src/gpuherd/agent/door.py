@@ -167,7 +167,9 @@ class Door:
         except (TimeoutError, OSError, EOFError) as error:  # EOFError: gone in the middle of a request
             log.debug("a visitor from %s was lost: %r", visit.address, error)
         except Exception:
-            log.exception("a request from %s failed", visit.address)  # the next one is not to suffer
+            log.exception(
+                "failed to answer a request from %s", visit.address
+            )  # the next one is not to suffer
         finally:
             if transport is not None:
                 transport.abort()

@@ -155,7 +155,7 @@ class Credentials:
             raise self._refusal(status, answer)
         try:
             enrolled = msgspec.json.decode(answer, type=_Answer)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Failed(f"{self.address.url} answered the enrolment with something else: {error}") from error
         if not _SECRET.fullmatch(enrolled.credential):
             raise Failed(f"{self.address.url} answered the enrolment with an unusable credential")
@@ -190,7 +190,7 @@ class Credentials:
     def _refusal(self, status: int, answer: bytes) -> Failed | Misconfigured:
         try:
             message = clean(msgspec.json.decode(answer, type=_ErrorAnswer).error.message, 300)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             message = ""
         if status == 429 or status >= 500:
             return Failed(
@@ -250,6 +250,6 @@ class Credentials:
                 os.close(folder)
         except OSError as error:
             raise Misconfigured(
-                f"the credential cannot be kept in {path}: {error.strerror}; make the folder writable or set "
+                f"cannot save the credential in {path}: {error.strerror}; make the folder writable or set "
                 "agent.state_dir"
             ) from error

@@ -23,6 +23,8 @@ def with_kept(
     A report without any device that calls the whole node faulty gets all of ``remembered``: GPUs do not vanish
     from the list because the driver is gone.
     """
+    report, known_again = _with_names(report, remembered)
+    kept += tuple(device for device in remembered if device.parent_uuid in known_again)
     if problems:
         report = msgspec.structs.replace(
             report,
@@ -37,6 +39,36 @@ def with_kept(
     if not missing:
         return report
     return _merged(report, missing)
+
+
+def _with_names(report: Report, remembered: tuple[DeviceFacts, ...]) -> tuple[Report, set[str]]:
+    """Name GPUs that do not tell who they are as they were known at their place; gives the names too.
+
+    Not if the number of GPUs has changed: then places may have moved.
+    """
+    nameless = [
+        device for device in report.facts.devices if device.uuid == f"gpu-{device.index}-without-uuid"
+    ]
+    gpus = [device for device in remembered if device.kind == "gpu"]
+    if not nameless or len(gpus) != sum(device.kind == "gpu" for device in report.facts.devices):
+        return report, set()
+    present = {device.uuid for device in report.facts.devices}
+    at_place = {device.index: device for device in gpus if device.uuid not in present}
+    names = {device.uuid: at_place[device.index] for device in nameless if device.index in at_place}
+    if not names:
+        return report, set()
+    devices = tuple(names.get(device.uuid, device) for device in report.facts.devices)
+    problems = tuple(
+        msgspec.structs.replace(problem, device_uuid=names[problem.device_uuid].uuid)
+        if problem.device_uuid in names
+        else problem
+        for problem in report.sample.problems
+    )
+    return msgspec.structs.replace(
+        report,
+        facts=msgspec.structs.replace(report.facts, devices=devices),
+        sample=msgspec.structs.replace(report.sample, problems=problems),
+    ), {device.uuid for device in names.values()}
 
 
 def _merged(report: Report, missing: tuple[DeviceFacts, ...]) -> Report:

@@ -28,8 +28,10 @@ class KnownDevices:
             self._saved = msgspec.msgpack.decode(self._file.read_bytes(), type=tuple[DeviceFacts, ...])
         except FileNotFoundError:
             return ()
-        except (OSError, msgspec.DecodeError) as error:
-            log.warning("the list of known devices in %s cannot be read: %s", self._file, error)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            log.warning(
+                "cannot read the list of known devices in %s: %s; it will be written again", self._file, error
+            )
             return ()
         return self._saved
 
@@ -44,4 +46,4 @@ class KnownDevices:
             temporary.write_bytes(msgspec.msgpack.encode(devices))
             os.replace(temporary, self._file)  # noqa: PTH105 - the same in one word
         except OSError as error:
-            log.warning("the list of known devices cannot be kept in %s: %s", self._file, error.strerror)
+            log.warning("cannot write the list of known devices to %s: %s", self._file, error.strerror)

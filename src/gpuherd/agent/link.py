@@ -39,6 +39,7 @@ class Link:
         *,
         tls_ca_file: str | None = None,
         on_welcome: Callable[[float | None], None] = lambda _: None,
+        on_pace: Callable[[float | None], None] = lambda _: None,
         backoff: Backoff | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         node_time: Callable[[], float] = time.time,
@@ -48,6 +49,7 @@ class Link:
         self._outbox = outbox
         self._tls_ca_file = tls_ca_file
         self._on_welcome = on_welcome
+        self._on_pace = on_pace
         self._backoff = backoff or Backoff()
         self._monotonic = monotonic
         self._node_time = node_time
@@ -57,7 +59,7 @@ class Link:
         """Keep the link up. Ends only with ``Misconfigured`` or when cancelled."""
         if self._address.is_exposed:
             log.warning(
-                "the hub is addressed by plain http: this node's credential can be read on the network; use https"
+                "connecting to the hub without TLS: this node's credential can be read on the network; use https"
             )
         while True:
             started = self._monotonic()
@@ -97,6 +99,7 @@ class Link:
             peer=url,
             said=self._said,
             on_welcome=self._on_welcome,
+            on_pace=self._on_pace,
             node_time=self._node_time,
         )
         try:

@@ -71,6 +71,7 @@ class Listener:
         *,
         latest: Callable[[], Report | None],
         on_welcome: Callable[[float | None], None] = lambda _: None,
+        on_pace: Callable[[float | None], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
         node_time: Callable[[], float] = time.time,
     ) -> None:
@@ -84,6 +85,7 @@ class Listener:
         self._outbox = outbox
         self._latest = latest
         self._on_welcome = on_welcome
+        self._on_pace = on_pace
         self._node_time = node_time
         self._said = SaidOnce(log, monotonic)
         self._talking: asyncio.Task[None] | None = None
@@ -93,8 +95,8 @@ class Listener:
         """Listen until cancelled; ``Misconfigured`` if the address cannot be had."""
         if self._is_exposed:
             log.warning(
-                "listening on %s without TLS: the hub and this node prove themselves to each other, but what they say "
-                "can be read and changed on the network; set agent.listen_tls_certificate and agent.listen_tls_key",
+                "listening on %s without TLS: reports can be read and changed on the network; set "
+                "agent.listen_tls_certificate and agent.listen_tls_key",
                 self.door.address,
             )
         await self.door.run()
@@ -171,6 +173,7 @@ class Listener:
             peer=peer,
             said=self._said,
             on_welcome=self._on_welcome,
+            on_pace=self._on_pace,
             node_time=self._node_time,
         )
         before, self._talking = self._talking, asyncio.create_task(self._talk(talk))
@@ -212,9 +215,7 @@ def _secret(file: str | None) -> str:
     if len(secret) < SHORTEST_SECRET:
         raise Misconfigured(f"{file} does not hold a secret made by a hub; {HOW_TO_SHARE}")
     if file != "-" and Path(file).stat().st_mode & 0o044:
-        log.warning(
-            "%s can be read by other users, who can then speak as this node's hub; run `chmod 600`", file
-        )
+        log.warning("other users can read %s and act as this node's hub; run: chmod 600 %s", file, file)
     return secret
 
 

@@ -33,7 +33,7 @@ class ListenAddress(Struct, frozen=True, kw_only=True):
         host = "127.0.0.1" if host == "localhost" else host
         if not _is_address(host) or not port.isascii() or not port.isdigit() or int(port) > 65_535:
             raise Misconfigured(
-                f'{key}: "{text}" is no IP address with a port; write for example "0.0.0.0:{default_port}" or '
+                f'{key}: "{text}" is not an IP address with a port; write for example "0.0.0.0:{default_port}" or '
                 f'"[::]:{default_port}"'
             )
         return cls(key=key, host=host, port=int(port))

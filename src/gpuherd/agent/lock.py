@@ -25,8 +25,8 @@ class StateLock:
             fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             log.warning(
-                "the state folder %s cannot be written (%s): what the hub does not take is lost when the agent ends. "
-                "Make it writable or choose another with --state-dir",
+                "cannot write to the state folder %s (%s): samples that the hub has not confirmed are lost when the "
+                "agent stops; make the folder writable or choose another with --state-dir",
                 folder,
                 error.strerror,
             )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gpuherd import __version__
 from gpuherd.agent.address import HubAddress
@@ -24,8 +27,9 @@ from gpuherd.agent.outbox import Outbox
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
 from gpuherd.agent.spool import RunFacts
-from gpuherd.agent.ticks import Ticks
+from gpuherd.agent.ticks import Slowness, Ticks
 from gpuherd.agent.watch import ProbeWatch
+from gpuherd.agent.xid_memory import XidMemory
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.reports import Problem, Report
 from gpuherd.model.text import SENTENCE_LENGTH, clean
@@ -58,6 +62,7 @@ class Agent:
         watch: ProbeWatch | None = None,
         backoff: Backoff | None = None,
         node_time: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         if settings.hub_url is not None and settings.listen is not None:
             raise Misconfigured(
@@ -67,6 +72,7 @@ class Agent:
         credentials = _credentials(settings, state_dir)
         self._lock = StateLock(state_dir)
         self._known = KnownDevices(state_dir / "devices")
+        self._xids = XidMemory(state_dir / "xids")
         self.watch = watch or ProbeWatch(
             spec, deadline_seconds=settings.collect_deadline_seconds, devices=self._known.load()
         )
@@ -78,7 +84,11 @@ class Agent:
         )
         self.outbox = Outbox(state_dir / "spool", settings.spool_max_bytes, facts)
         self._ticks = Ticks(settings.interval_seconds)
+        self._usual_interval_seconds = settings.interval_seconds
+        self._random = random.Random()  # noqa: S311 - spreads nodes over time
         self._pausing: asyncio.Future[None] | None = None
+        self._slowness = Slowness()
+        self._monotonic = monotonic
         self._numbering = Numbering()
         self._node_time = node_time
         self._blind_since: float | None = None
@@ -102,6 +112,7 @@ class Agent:
                 self.outbox,
                 tls_ca_file=settings.tls_ca_file,
                 on_welcome=self._welcomed,
+                on_pace=self._paced,
                 backoff=backoff,
                 node_time=self._node_time,
             )
@@ -112,6 +123,7 @@ class Agent:
             self.outbox,
             latest=self.latest_report,
             on_welcome=self._welcomed,
+            on_pace=self._paced,
             node_time=self._node_time,
         )
 
@@ -172,7 +184,9 @@ class Agent:
             await self.watch.stop()
 
     async def _collect_once(self) -> None:
+        started = self._monotonic()
         reading = await self.watch.read()
+        self._slowness.note(self._monotonic() - started)
         if reading is None:
             reading = self._numbering.unknown(
                 self._blindness(), node_time=self._node_time(), hostname=clean(socket.gethostname())
@@ -180,6 +194,7 @@ class Agent:
         else:
             self._blind_since = None
             self._known.save(self.watch.devices)
+            reading = self._with_interval(self._xids.completed(reading))
         if self.outbox.current.next_seq == 0:
             self._numbering.begin_run()
         self.outbox.current.put(self._numbering.entries(reading))
@@ -199,6 +214,22 @@ class Agent:
     def _go_on(self) -> None:
         if self._pausing is not None and not self._pausing.done():
             self._pausing.set_result(None)
+
+    def _with_interval(self, reading: Reading) -> Reading:
+        """Say when the next sample comes, if reading takes longer than the interval."""
+        usual = self._ticks.interval_seconds
+        interval = self._slowness.interval_seconds(usual)
+        if interval is None:
+            return reading
+        problems = reading.sample.problems
+        if self._slowness.is_lasting(usual):
+            text = (
+                f"reading takes longer than the interval of {usual:g} s: a sample comes every {interval:g} s. "
+                "Look for what slows the driver down (persistence mode off, a failing GPU), or set a longer interval"
+            )
+            problems += (Problem(code="slow_driver", message=clean(text, SENTENCE_LENGTH)),)
+        sample = msgspec.structs.replace(reading.sample, problems=problems, interval_seconds=interval)
+        return msgspec.structs.replace(reading, sample=sample)
 
     def _blindness(self) -> tuple[Problem, ...]:
         if self._blind_since is None:
@@ -233,11 +264,33 @@ class Agent:
 
     def _set_interval(self, interval_seconds: float) -> None:
         bounded = min(max(interval_seconds, SHORTEST_INTERVAL_SECONDS), LONGEST_INTERVAL_SECONDS)
-        if bounded != self._ticks.interval_seconds:
-            log.info("the hub asks for a sample every %g s", bounded)
-            self._ticks.interval_seconds = bounded
+        if bounded != self._usual_interval_seconds:
+            log.info("the hub has set the interval to %g s", bounded)
+            self._usual_interval_seconds = self._ticks.interval_seconds = bounded
             self.outbox.current.set_interval(bounded)
             self._go_on()
+
+    def _paced(self, interval_seconds: float | None) -> None:
+        """Take samples less often while the hub is overloaded; None: at the usual interval again.
+
+        All nodes are asked at the same time. Each starts the new interval at a random moment, or their samples would
+        come all at once from then on.
+        """
+        before, usual = self._ticks.interval_seconds, self._usual_interval_seconds
+        interval = min(max(interval_seconds or usual, usual), LONGEST_INTERVAL_SECONDS)
+        if interval == before:
+            return
+        if interval > usual:
+            log.info("the hub is overloaded and has set the interval to %g s for now", interval)
+        else:
+            log.info("the hub is no longer overloaded; the interval is %g s again", interval)
+        self._ticks.interval_seconds = interval
+        offset = self._random.random() * interval
+        if interval > before:
+            self._ticks.put_off(offset)
+        else:
+            self._ticks.put_off(0.0)  # a longer interval of a moment ago may not have begun yet
+            asyncio.get_running_loop().call_later(offset, self._go_on)
 
 
 def _credentials(settings: AgentSettings, state_dir: Path) -> Credentials | None:
@@ -270,5 +323,5 @@ async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
             raise
         except Exception:
             wait = backoff.next_seconds()
-            log.exception("%s failed; it starts again in %.1f s", name, wait)
+            log.exception("%s failed and restarts in %.1f s", name, wait)
             await asyncio.sleep(wait)

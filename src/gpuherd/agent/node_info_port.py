@@ -65,7 +65,7 @@ class NodeInfoPort:
     async def run(self) -> None:
         """Listen until cancelled; ``Misconfigured`` if the address cannot be had."""
         log.warning(
-            "answering the older tool's POST /get-status on %s: its password can be read on the network%s",
+            "serving the older tool's POST /get-status on %s: its password can be read on the network%s",
             self.door.address,
             "" if self._password != DEFAULT_PASSWORD else ", and is the one that everyone knows",
         )

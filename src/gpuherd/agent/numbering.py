@@ -11,7 +11,7 @@ from gpuherd.agent.exchange import Reading
 from gpuherd.model.devices import DeviceSample
 from gpuherd.model.hosts import HostFacts
 from gpuherd.model.processes import ProcessSample, ProcessTable, UseSample
-from gpuherd.model.reports import NodeFacts, Problem, Report, Sample
+from gpuherd.model.reports import NodeFacts, Problem, Report, Sample, fewer_problems
 from gpuherd.model.text import clip
 from gpuherd.wire.codec import MAX_FRAME_BYTES as LARGEST_MESSAGE_BYTES
 from gpuherd.wire.codec import encode
@@ -146,5 +146,6 @@ def _with_commands(table: ProcessTable, length: int) -> ProcessTable:
 def _sample_message(sample: SampleFrame) -> bytes:
     message = encode(sample)
     if len(message) > MAX_FRAME_BYTES:
-        message = encode(msgspec.structs.replace(sample, problems=sample.problems[:MOST_PROBLEMS]))
+        problems = tuple(fewer_problems(sample.problems, MOST_PROBLEMS))
+        message = encode(msgspec.structs.replace(sample, problems=problems))
     return message

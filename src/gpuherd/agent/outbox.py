@@ -74,7 +74,7 @@ class OlderRun:
     @property
     def facts(self) -> RunFacts:
         """What its hello says."""
-        return self.disk.facts
+        return self.disk.told_facts
 
     @property
     def next_seq(self) -> int:
@@ -119,7 +119,7 @@ class CurrentRun:
     @property
     def facts(self) -> RunFacts:
         """What its hello says."""
-        return self._disk.facts
+        return self._disk.told_facts
 
     @property
     def is_away(self) -> bool:
@@ -217,7 +217,7 @@ class CurrentRun:
     def close(self) -> None:
         """Leave everything unconfirmed on disk for the next agent."""
         self.hand_over()
-        if self._disk.is_empty and not self._disk.facts.dropped_frames:
+        if self._disk.is_empty and not self.facts.dropped_frames:
             self._disk.delete()  # the hub has all of it
 
     def unload(self) -> None:
@@ -228,8 +228,8 @@ class CurrentRun:
         self._disk_retry_at = self._monotonic() + DISK_RETRY_SECONDS
         if self._disk_trouble is None:
             log.warning(
-                "the spool in %s cannot be written (%s); frames wait in memory, at most %d MiB. "
-                "Make room or the folder writable; it is tried again every %.0f s",
+                "cannot write to the spool in %s (%s): keeping at most %d MiB of reports in memory; free some space or "
+                "make the folder writable; retrying every %.0f s",
                 self._disk.folder.parent,
                 error.strerror,
                 MEMORY_BYTES >> 20,
@@ -239,12 +239,12 @@ class CurrentRun:
 
     def _disk_works(self) -> None:
         if self._disk_trouble is not None:
-            log.info("the spool can be written again")
+            log.info("the spool is writable again")
         self._disk_trouble = None
 
     def _say_dropped(self, frames: int, why: str) -> None:
         if frames:
-            log.warning("%s: the %d oldest frames were dropped", why, frames)
+            log.warning("%s: dropped the %d oldest reports", why, frames)
 
 
 class Outbox:
@@ -260,6 +260,8 @@ class Outbox:
         self._monotonic = monotonic
         self._spool = Spool(folder, max_bytes)
         self._spool.recover()
+        lost = facts.dropped_frames + self._spool.lost_frames
+        facts = msgspec.structs.replace(facts, dropped_frames=lost)
         self.current = CurrentRun(self._spool, facts, monotonic)
         self._older = [OlderRun(disk) for disk in self._spool.older]
 

@@ -37,6 +37,13 @@ START_SECONDS = 30.0
 SLOW_FACTOR = 6
 """A probe whose calls do move on gets this many deadlines: a loaded machine is slow, not hung."""
 
+PROMPT_SECONDS = 1.25
+"""How long a probe that has answered before may wait in a call about one GPU: at an interval of 1 s the others miss two
+samples at the most. Only if it waits; one that does not get the CPU has the whole deadline."""
+LOOK_SECONDS = 0.1
+_SLOW_CALLS = frozenset({"nvmlDeviceGetHandleByIndex"})
+"""These may initialise a GPU, which takes seconds."""
+
 Loss = Literal["hung", "crashed", "ended"]
 KillGroup = Callable[[int, int], None]
 
@@ -72,7 +79,7 @@ class Probe:
         self._marker = Marker.create()
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
-        self._is_started = False
+        self._is_started = self._has_answered = False
         try:
             # -P: the working directory is not a place to import from; its own session: signals meant for the agent
             # do not reach the probe, and the probe's own children are ended with it.
@@ -111,7 +118,9 @@ class Probe:
         """
         if not self._is_started:
             await self._start()
-        answer = await self._exchange(prefixed(Read(problems)), deadline_seconds)
+        prompt_seconds = PROMPT_SECONDS if self._has_answered else deadline_seconds
+        answer = await self._exchange(prefixed(Read(problems)), deadline_seconds, prompt_seconds)
+        self._has_answered = True
         if isinstance(answer, Trouble):
             raise Failed(answer.message)
         if not isinstance(answer, Reading):
@@ -126,16 +135,24 @@ class Probe:
             raise Failed("the probe answered out of turn")
         self._is_started = True
 
-    async def _exchange(self, message: bytes, deadline_seconds: float) -> FromProbe:
+    async def _exchange(
+        self, message: bytes, deadline_seconds: float, prompt_seconds: float | None = None
+    ) -> FromProbe:
         answer = self._channel.expect()
-        patience = Patience(self._marker, answer, deadline_seconds)
+        patience = Patience(
+            self._marker,
+            answer,
+            deadline_seconds,
+            min(prompt_seconds or deadline_seconds, deadline_seconds),
+            lambda: _is_waiting(self.pid),
+        )
         try:
             await self._channel.send(message)
             return _decoder.decode(await answer)
         except ConnectionError as error:
             answer.cancel()
             raise await self._death() from error
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Failed(
                 f"a collector made a report that breaks the model: {clean(str(error), 300)}"
             ) from error
@@ -195,14 +212,29 @@ class Probe:
 class Patience:
     """Fails an awaited answer with ``ProbeLost`` when the probe stands still for the deadline."""
 
-    def __init__(self, marker: Marker, answer: asyncio.Future[bytes], deadline_seconds: float) -> None:
+    def __init__(
+        self,
+        marker: Marker,
+        answer: asyncio.Future[bytes],
+        deadline_seconds: float,
+        prompt_seconds: float,
+        is_waiting: Callable[[], bool],
+    ) -> None:
+        """``prompt_seconds``: enough in a call about one GPU, if the probe waits in it (``is_waiting``)."""
+        self._prompt_seconds = prompt_seconds
+        self._is_waiting = is_waiting
+        self._look_seconds = (
+            deadline_seconds / 4
+            if prompt_seconds == deadline_seconds
+            else min(deadline_seconds / 4, LOOK_SECONDS)
+        )
         self._marker = marker
         self._answer = answer
         self._deadline_seconds = deadline_seconds
         self._loop = answer.get_loop()
         self._started = self._moved = self._loop.time()
         self._beat = marker.beat
-        self._timer = self._loop.call_later(deadline_seconds / 4, self._look)
+        self._timer = self._loop.call_later(self._look_seconds, self._look)
 
     def end(self) -> None:
         """The answer is there, or no longer wanted."""
@@ -212,13 +244,29 @@ class Patience:
         now = self._loop.time()
         if self._marker.beat != self._beat:
             self._beat, self._moved = self._marker.beat, now
-        is_stuck = now - self._moved >= self._deadline_seconds
+        still_seconds = now - self._moved
+        is_stuck = still_seconds >= self._deadline_seconds or (
+            still_seconds >= self._prompt_seconds and self._is_stuck_on_a_gpu()
+        )
         if not is_stuck and now - self._started < self._deadline_seconds * SLOW_FACTOR:
-            self._timer = self._loop.call_later(self._deadline_seconds / 4, self._look)
+            self._timer = self._loop.call_later(self._look_seconds, self._look)
         elif not self._answer.done():
             position = self._marker.position
             waited = f"no answer for {now - self._started:.1f} s in {position.call}"
             self._answer.set_exception(ProbeLost("hung", position, waited))
+
+    def _is_stuck_on_a_gpu(self) -> bool:
+        position = self._marker.position
+        return position.device >= 0 and position.call not in _SLOW_CALLS and self._is_waiting()
+
+
+def _is_waiting(pid: int) -> bool:
+    """Whether a process waits for something else than the CPU."""
+    try:
+        stat = Path("/proc", str(pid), "stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[:1] in ([b"S"], [b"D"])
 
 
 def _group_lives(group: int) -> bool:

@@ -15,8 +15,9 @@ from gpuherd.model.text import SENTENCE_LENGTH, clean
 
 __all__ = ["FIRST_RETRY_SECONDS", "LONGEST_RETRY_SECONDS", "WHOLE_DRIVER", "Ban", "Quarantine"]
 
-FIRST_RETRY_SECONDS = 30.0
-LONGEST_RETRY_SECONDS = 600.0
+FIRST_RETRY_SECONDS = 10.0
+LONGEST_RETRY_SECONDS = 40.0
+"""A GPU that was repaired is back within a minute, the start of a probe included."""
 FORGET_SECONDS = 3600.0
 """A GPU that was well for so long starts again with the shortest retry."""
 

@@ -40,7 +40,7 @@ def hub_code(body: bytes | bytearray | None) -> str | None:
     """Give the code of an error that a hub answered with; none if this is no hub's answer."""
     try:
         return msgspec.json.decode(body or b"", type=_Error).error.code
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -1,70 +1,122 @@
-"""Segment files of the spool: append-only records, each with a checksum, readable up to the first torn one.
+"""Segment files of the spool: append-only records, each with a checksum. Only damaged records are lost.
 
-A segment starts with a copy of the facts and table frames that were in force when it was begun, so it can be
-understood when all older segments are gone.
+A segment starts with the contents of its run's hello and a copy of the facts and table frames current when it was
+created, so it can be read without the older segments and without the run's own file.
+
+Segments of older agents have neither the run nor marks: they are readable up to the first damaged record.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
+import msgspec
 from msgspec import Struct
 
 from gpuherd.agent.numbering import Entry, FrameKind
 from gpuherd.model.errors import Failed
+from gpuherd.model.text import Identifier
 from gpuherd.wire.codec import MAX_FRAME_BYTES
+from gpuherd.wire.frames import Layout
+from gpuherd.wire.marked_records import HEADER_BYTES, mark_of, read_records
 
-__all__ = ["Contents", "SegmentWriter", "read_segment", "segment_name"]
+__all__ = ["Contents", "RunFacts", "SegmentWriter", "first_seq_of", "read_segment", "segment_name"]
 
-MAGIC = b"gpuherd spool 1\n"
-_HEAD = struct.Struct("<IIBBxxQ")
-_CHECKED_FROM = 8  # the checksum covers all that follows length and checksum
-_LARGEST_RECORD = MAX_FRAME_BYTES * 2
+_OLD_MAGIC = b"gpuherd spool 1\n"
+_OLD_HEAD = struct.Struct("<IIBBxxQ")
+_OLD_CHECKED_FROM = 8  # the checksum covers all that follows length and checksum
+_LARGEST_OLD_RECORD = MAX_FRAME_BYTES * 2
+_NAME = re.compile(r"(\d{20})(-[0-9a-f]{16})?\.seg")
+_HEAD = struct.Struct("<BBQ")
+_RUN = 255
+"""The kind of the record that holds the run's facts."""
+
+
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """What a run's hello says."""
+
+    boot_id: Identifier
+    layout: Layout
+    interval_seconds: float
+    agent_version: str | None = None
+    dropped_frames: int = 0
 
 
 class Contents(Struct, frozen=True):
-    """What a segment holds: the frames in force before it, its own frames, and how many bytes were sound."""
+    """Contents of a segment: the frames that were current before it, its own frames, and what could not be read."""
 
-    context: tuple[Entry, ...]
-    entries: tuple[Entry, ...]
-    sound_bytes: int
-    is_whole: bool
+    context: tuple[Entry, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    run: RunFacts | None = None
+    damaged_bytes: int = 0
+    torn_bytes: int = 0
+    """Damaged bytes at the end; how many frames they held is unknown."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it can be read."""
+        return not self.damaged_bytes
+
+    def lost_frames(self, first_seq: int, end_seq: int | None) -> int:
+        """Count the frames that a damaged segment has lost, from the gaps in their numbers.
+
+        ``end_seq``: number of its last frame, None if that is unknown. Then the torn end counts as its size divided by
+        the largest frame, which is never too many.
+        """
+        if self.is_whole:
+            return 0
+        found = {entry.seq for entry in self.entries}
+        last = max(found, default=first_seq - 1) if end_seq is None else end_seq
+        missing = last - first_seq + 1 - sum(1 for seq in found if first_seq <= seq <= last)
+        if end_seq is None and self.entries:
+            largest = max(len(entry.message) for entry in self.entries) + _HEAD.size + HEADER_BYTES
+            missing += self.torn_bytes // largest
+        return max(missing, 0)
 
 
 def segment_name(first_seq: int) -> str:
-    """Name a segment by its first frame, so that folder order is frame order."""
-    return f"{first_seq:020d}.seg"
+    """Name a new segment after its first frame, so that files sort by frame number; its salt gives the mark."""
+    return f"{first_seq:020d}-{secrets.token_hex(8)}.seg"
 
 
-def _record(entry: Entry, is_context: bool) -> bytes:
-    rest = _HEAD.pack(0, 0, entry.kind, is_context, entry.seq)[_CHECKED_FROM:] + entry.message
-    return struct.pack("<II", len(entry.message), crc32(rest)) + rest
+def first_seq_of(path: Path) -> int | None:
+    """Return the number of a segment's first frame; None if the file is not a segment."""
+    name = _NAME.fullmatch(path.name)
+    return None if name is None else int(name[1])
 
 
 class SegmentWriter:
     """Appends to one new segment. ``OSError`` from ``append`` leaves the file as it was before."""
 
-    def __init__(self, path: Path, context: Iterable[Entry]) -> None:
+    def __init__(self, path: Path, run: RunFacts, context: Iterable[Entry]) -> None:
         self.path = path
-        head = MAGIC + b"".join(_record(entry, True) for entry in context)
+        self._mark = mark_of(path.name)
+        head = [self._mark.pack(_HEAD.pack(_RUN, True, 0) + msgspec.msgpack.encode(run))]
+        head += [self._record(entry, True) for entry in context]
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.size_bytes = 0
         self._is_dirty = False
         try:
-            self._write(head)
+            self._write(b"".join(head))
         except OSError:
             self.close()
             path.unlink(missing_ok=True)
             raise
 
+    def _record(self, entry: Entry, is_context: bool) -> bytes:
+        return self._mark.pack(_HEAD.pack(entry.kind, is_context, entry.seq) + entry.message)
+
     def append(self, entries: Iterable[Entry]) -> int:
         """Write entries; returns the bytes added."""
         before = self.size_bytes
-        self._write(b"".join(_record(entry, False) for entry in entries))
+        self._write(b"".join(self._record(entry, False) for entry in entries))
         return self.size_bytes - before
 
     def _write(self, data: bytes) -> None:
@@ -93,25 +145,64 @@ class SegmentWriter:
             self._fd = -1
 
 
+class _Frame(NamedTuple):
+    entry: Entry
+    is_context: bool
+
+
 def read_segment(path: Path) -> Contents:
-    """Read a segment up to its first unsound record; ``Failed`` if the file cannot be read at all."""
+    """Read everything intact in a segment; ``Failed`` if the file cannot be read at all."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise Failed(f"the spool file {path} cannot be read: {error.strerror}") from error
+    if data.startswith(_OLD_MAGIC):
+        return _read_old(data)
+    found = read_records(data, mark_of(path.name), _decode)
+    frames = [record for record in found.records if isinstance(record, _Frame)]
+    return Contents(
+        context=tuple(frame.entry for frame in frames if frame.is_context),
+        entries=tuple(frame.entry for frame in frames if not frame.is_context),
+        run=next((record for record in found.records if isinstance(record, RunFacts)), None),
+        # An empty file was truncated: every segment is created with its head.
+        damaged_bytes=found.damaged_bytes + found.torn_bytes + int(not data),
+        torn_bytes=found.torn_bytes,
+    )
+
+
+def _decode(payload: memoryview) -> _Frame | RunFacts | None:
+    if len(payload) < _HEAD.size:
+        return None
+    kind, is_context, seq = _HEAD.unpack_from(payload)
+    message = bytes(payload[_HEAD.size :])
+    if kind == _RUN:
+        try:
+            return msgspec.msgpack.decode(message, type=RunFacts)
+        except msgspec.DecodeError:
+            return None
+    if kind > FrameKind.SAMPLE:
+        return None
+    return _Frame(Entry(seq, FrameKind(kind), message), bool(is_context))
+
+
+def _read_old(data: bytes) -> Contents:
+    """Read a segment of an older agent up to its first damaged record."""
     context: list[Entry] = []
     entries: list[Entry] = []
-    if not data.startswith(MAGIC):
-        return Contents((), (), 0, False)
-    at = len(MAGIC)
-    while at + _HEAD.size <= len(data):
-        length, checksum, kind, is_context, seq = _HEAD.unpack_from(data, at)
-        end = at + _HEAD.size + length
-        if length > _LARGEST_RECORD or end > len(data) or kind > FrameKind.SAMPLE:
+    at = len(_OLD_MAGIC)
+    while at + _OLD_HEAD.size <= len(data):
+        length, checksum, kind, is_context, seq = _OLD_HEAD.unpack_from(data, at)
+        end = at + _OLD_HEAD.size + length
+        if length > _LARGEST_OLD_RECORD or end > len(data) or kind > FrameKind.SAMPLE:
             break
-        if crc32(memoryview(data)[at + _CHECKED_FROM : end]) != checksum:
+        if crc32(memoryview(data)[at + _OLD_CHECKED_FROM : end]) != checksum:
             break
-        entry = Entry(seq, FrameKind(kind), data[at + _HEAD.size : end])
+        entry = Entry(seq, FrameKind(kind), data[at + _OLD_HEAD.size : end])
         (context if is_context else entries).append(entry)
         at = end
-    return Contents(tuple(context), tuple(entries), at, at == len(data))
+    return Contents(
+        context=tuple(context),
+        entries=tuple(entries),
+        damaged_bytes=len(data) - at,
+        torn_bytes=len(data) - at,
+    )

@@ -14,7 +14,7 @@ from gpuherd.agent.said import SaidOnce
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.text import clean
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
-from gpuherd.wire.frames import PAST_MINOR, Ack, Notice, Welcome
+from gpuherd.wire.frames import PAST_MINOR, Ack, Notice, Pace, Welcome
 
 __all__ = ["MAX_HUB_FRAME_BYTES", "PING_SECONDS", "Line", "LineLost", "NeedsPerson", "Talk"]
 
@@ -56,6 +56,7 @@ class Talk:
         peer: str,
         said: SaidOnce,
         on_welcome: Callable[[float | None], None] = lambda _: None,
+        on_pace: Callable[[float | None], None] = lambda _: None,
         node_time: Callable[[], float] = time.time,
     ) -> None:
         self._line = line
@@ -63,6 +64,7 @@ class Talk:
         self._peer = peer
         self._said = said
         self._on_welcome = on_welcome
+        self._on_pace = on_pace
         self._node_time = node_time
         self._decoder = hub_decoder()
         self._run: Run | None = None
@@ -81,6 +83,7 @@ class Talk:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
             self._outbox.set_away(True)
+            self._on_pace(None)
         errors = [result for result in results if isinstance(result, Exception)]
         # What the hub said last matters more than that the connection closed after it.
         for error in sorted(errors, key=lambda error: not isinstance(error, NeedsPerson)):
@@ -102,6 +105,8 @@ class Talk:
                     self._welcome.set_result(frame)
             elif isinstance(frame, Notice):
                 self._noticed(frame)
+            elif isinstance(frame, Pace):
+                self._on_pace(frame.interval_seconds)
             elif isinstance(frame, UnknownFrame):
                 log.debug("the hub is newer: ignored a frame of type %s", frame.type)
 

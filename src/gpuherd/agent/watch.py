@@ -123,7 +123,7 @@ class ProbeWatch:
             probe.kill()
         for probe in probes:
             if not await probe.gone(KILL_PATIENCE_SECONDS):
-                log.warning("probe %d does not end; it is left behind", probe.pid)
+                log.warning("the collector process %d does not end; leaving it behind", probe.pid)
             probe.release()
 
     # --- starting -----------------------------------------------------------------------------------------------
@@ -205,7 +205,8 @@ class ProbeWatch:
         trial, asking = self._trial, self._trial_asking
         if trial is None or asking is None:
             return None
-        if not asking.done() and self._live is None:
+        is_old = asking.done()
+        if not is_old and self._live is None:
             # The very first probe gets all the time it needs: before it there is nothing to say.
             await asyncio.wait({asking}, timeout=TRIAL_PATIENCE_SECONDS if self._has_read else None)
         if not asking.done():
@@ -227,12 +228,26 @@ class ProbeWatch:
             self._fresh_start_at = self._monotonic() + FRESH_START_SECONDS
             return None
         if self._retried:
-            log.info("GPUs that had been left alone answer again: %s", _names(self._retried))
+            log.info("these GPUs respond again: %s", _names(self._retried))
             self.quarantine.lift(self._retried)
         if self._live is not None:
             self._retire(self._live)
         self._live = trial
-        return reading
+        return await self._newer(reading) if is_old else reading
+
+    async def _newer(self, first: Reading) -> Reading | None:
+        """Ask the live probe again: its first answer may be an interval old, and older than one that was sent since.
+
+        Facts and table come with the first answer only.
+        """
+        newer = await self._ask_live()
+        if newer is None:
+            return None if self._live is None else first
+        if newer.facts is None or newer.table is None:
+            newer = msgspec.structs.replace(
+                newer, facts=newer.facts or first.facts, table=newer.table or first.table
+            )
+        return newer
 
     async def _ask_live(self) -> Reading | None:
         live = self._live
@@ -271,7 +286,7 @@ class ProbeWatch:
 
     async def _lost(self, probe: Probe, lost: ProbeLost, *, is_trial: bool) -> None:
         """A probe hangs or is dead: find out what to leave alone, and see that it goes."""
-        log.warning("probe %d is lost: %s", probe.pid, lost)
+        log.warning("lost the collector process %d: %s", probe.pid, lost)
         await self._end(probe, lost.position.call)
         if lost.loss == "ended" or not lost.position.collector:
             self._ended(f"the probe was lost while it read the host: {lost}")
@@ -300,7 +315,7 @@ class ProbeWatch:
             node_time=self._node_time(),
         )
         log.error(
-            "%s in %s: %s left alone for %.0f s",
+            "%s in %s: not reading %s for %.0f s",
             ban.code,
             ban.call,
             "all GPUs are" if ban.device == WHOLE_DRIVER else f"GPU {ban.device} is",
@@ -321,7 +336,7 @@ class ProbeWatch:
         )
         self._restart_at = now + wait
         self.trouble = why
-        log.warning("%s; a new one starts in %.0f s", why, wait)
+        log.warning("%s; starting a new collector process in %.0f s", why, wait)
 
     async def _end(self, probe: Probe, call: str) -> None:
         """Kill a probe; one that stays is remembered as stuck."""
@@ -330,7 +345,9 @@ class ProbeWatch:
             probe.release()
             return
         log.error(
-            "probe %d cannot be killed: it is stuck in the kernel in %s", probe.pid, call or "its start"
+            "cannot kill the collector process %d: it is stuck in the kernel in %s; check the driver (dmesg)",
+            probe.pid,
+            call or "its start",
         )
         probe.hang_up()
         self._stuck.append(probe)
@@ -354,7 +371,7 @@ class ProbeWatch:
     def _bury(self) -> None:
         """Forget the stuck probes that are gone at last."""
         for probe in [probe for probe in self._stuck if probe.is_gone()]:
-            log.info("probe %d is gone at last", probe.pid)
+            log.info("the stuck collector process %d has ended", probe.pid)
             self._stuck.remove(probe)
             probe.release()
 

@@ -82,9 +82,9 @@ def check_access(viewer: Viewer, access: Access) -> None:
 
 _NEEDED = {
     Access.BOOK: "the role member, and of a token the scope book",
-    Access.SELF: "a login in the browser; a token will not do",
+    Access.SELF: "a login in the browser; an API token is not enough",
     Access.ADMIN: "the role admin, and of a token the scope admin",
-    Access.ADMIN_SELF: "the role admin and a login in the browser; a token will not do",
+    Access.ADMIN_SELF: "the role admin and a login in the browser; an API token is not enough",
     Access.LOOK: "the scope read",
     Access.COUNTS: "the scope read",
     Access.ACCOUNT: "the scope read",
@@ -118,7 +118,7 @@ async def guard_route(connection: ASGIConnection[Any, Any, Any, Any], handler: B
     """
     access = access_of(handler)
     if access is None:
-        raise HttpError(403, "forbidden", "nobody may use this address")
+        raise HttpError(403, "forbidden", "this address is not available")
     check_access(viewer_of(connection), access)
 
 

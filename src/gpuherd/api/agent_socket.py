@@ -8,6 +8,8 @@ from typing import Any
 
 from gpuherd.api.asgi import Receive, Scope, Send, header
 from gpuherd.api.errors import HttpError
+from gpuherd.api.sockets import peer_of
+from gpuherd.api.unfinished import Incoming, UnfinishedMessages
 from gpuherd.sources.push import NodeLinks
 from gpuherd.wire.frames import SUBPROTOCOL
 
@@ -21,6 +23,7 @@ class AsgiChannel:
         self._receive = receive
         self._send = send
         self._posted: Any = None
+        self.incoming: Incoming | None = None
 
     async def receive(self) -> bytes | None:
         """Wait for the next message; none when the other side is gone."""
@@ -28,8 +31,12 @@ class AsgiChannel:
         if message["type"] != "websocket.receive":
             return None
         content = message.get("bytes")
-        # No frame is text; handed on as it is, it will not decode and gets the answer of every malformed frame.
-        return content if content is not None else (message.get("text") or "").encode()
+        if content is None:
+            # Frames are never text. Passed on as it is, it fails to decode and is answered like any malformed frame.
+            content = (message.get("text") or "").encode()
+        if self.incoming is not None:
+            self.incoming.took(len(content))
+        return bytes(content)
 
     def post(self, message: bytes) -> bool:
         """Start sending without waiting; false if the previous post is still on its way."""
@@ -54,19 +61,42 @@ class AsgiChannel:
 class AgentSocket:
     """Serves ``/api/v1/agent``."""
 
-    def __init__(self, links: NodeLinks, node_of: Callable[[str | None], str]) -> None:
+    def __init__(
+        self,
+        links: NodeLinks,
+        node_of: Callable[[Scope], str],
+        is_node: Callable[[str | None], bool],
+        unfinished: UnfinishedMessages,
+    ) -> None:
         self._links = links
         self._node_of = node_of
+        self._is_node = is_node
+        self._unfinished = unfinished
+
+    def is_node(self, scope: Scope) -> bool:
+        """Tell whether a request shows a node's credential."""
+        return self._is_node(header(scope, b"authorization"))
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one node. Raises ``HttpError`` instead of accepting the handshake."""
-        node_id = self._node_of(header(scope, b"authorization"))
+        node_id = self._node_of(scope)
         if SUBPROTOCOL not in scope["subprotocols"]:
             raise HttpError(
                 400,
                 "unsupported_protocol",
-                f"this hub speaks the subprotocol {SUBPROTOCOL}; install a gpuherd of the same major version",
+                f"this hub uses the subprotocol {SUBPROTOCOL}; install the same major version of gpuherd",
             )
         await receive()
+        asked_at = self._links.monotonic()
         await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
-        await self._links.serve(node_id, AsgiChannel(receive, send))
+        channel = AsgiChannel(receive, send)
+        peer = peer_of(scope)
+        if peer is None:
+            await self._links.serve(node_id, channel, asked_at=asked_at)
+            return
+        incoming = channel.incoming = Incoming(peer, lambda: self._links.refuse_unfinished(node_id, channel))
+        self._unfinished.add(incoming)
+        try:
+            await self._links.serve(node_id, channel, asked_at=asked_at)
+        finally:
+            self._unfinished.remove(incoming)

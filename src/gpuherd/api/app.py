@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from litestar.utils import normalize_path
 
 from gpuherd.api.access import VIEWER_KEY, Access, Identification, check_access
 from gpuherd.api.agent_socket import AgentSocket
-from gpuherd.api.asgi import SECURITY_HEADERS, App, Message, Receive, Scope, Send, header, refuse
-from gpuherd.api.errors import HttpError
+from gpuherd.api.asgi import SECURITY_HEADERS, App, Headers, Message, Receive, Scope, Send, header, refuse
+from gpuherd.api.bodies import MAX_BODY_BYTES, SMALL_BODY_BYTES, BodyBudget, BodyRule, has_body
+from gpuherd.api.connections import ConnectionWatch
+from gpuherd.api.errors import HttpError, unexpected
 from gpuherd.api.guard import Guard
 from gpuherd.api.page_files import PageFiles
+from gpuherd.api.sender import SENDER_KEY, Sender
+from gpuherd.api.static_file import BuiltFile
 from gpuherd.api.stream import LiveStream
+from gpuherd.model.people import Viewer
 
 __all__ = ["HubApp"]
 
@@ -19,6 +27,15 @@ REQUEST_SECONDS = 30.0
 """How long a request may take, slow senders included. Streams and sockets have their own rules."""
 
 
+STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
+"""Tells browsers to use only HTTPS; sent if the hub itself serves it."""
+STREAM_PATH = "/api/v1/stream"
+SCHEMA_PATH = "/api/v1/openapi.json"
+SMALL_BODY_SECONDS = 5.0
+_BODY = BodyRule(MAX_BODY_BYTES, REQUEST_SECONDS)
+_SMALL_BODY = BodyRule(SMALL_BODY_BYTES, SMALL_BODY_SECONDS)
+_OPEN = frozenset({"/api/v1/session", "/api/v1/setup", "/api/v1/enroll"})
+"""Addresses that anyone may post to."""
 _LOGINS = frozenset({"/api/v1/session", "/api/v1/setup"})
 
 
@@ -35,9 +52,12 @@ class HubApp:
         stream: LiveStream,
         rest: App,
         page: PageFiles,
-        check_crowd: Callable[[], None],
+        schema: BuiltFile,
+        connections: ConnectionWatch,
+        check_crowd: Callable[[Sender], Awaitable[None]],
+        is_tls: bool = False,
     ) -> None:
-        """``check_crowd`` raises ``HttpError`` while nobody else can log in."""
+        """``check_crowd`` raises ``HttpError`` while a sender cannot log in; ``is_tls``: the hub serves HTTPS."""
         self._mount = mount
         self._guard = guard
         self._identification = identification
@@ -45,67 +65,99 @@ class HubApp:
         self._stream = stream
         self._rest = rest
         self._page = page
+        self._schema = schema
+        self._connections = connections
         self._check_crowd = check_crowd
+        self._bodies = BodyBudget()
+        self._more_headers = [STRICT_TRANSPORT] if is_tls else []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or WebSocket; errors get the one JSON shape."""
-        answered = _Answered(send)
+        answered = _Answered(send, self._more_headers)
         try:
             if scope["type"] == "websocket":
                 await self._serve_socket(scope, receive, answered)
             else:
                 await self._serve_request(scope, receive, answered)
         except HttpError as error:
-            if not answered.has_begun:
-                await refuse(scope, send, error)
+            await _refuse(scope, answered, error)
+        except Exception as error:  # noqa: BLE001 - the web server would swallow it silently
+            await _refuse(scope, answered, unexpected(error))
 
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._guard.check(scope, is_sensitive=True)
         if self._relative(scope) != "/api/v1/agent":
             raise HttpError(404, "not_found", "there is no WebSocket at this address")
-        await self._socket.serve(scope, receive, send)
+        if not self._socket.is_node(scope):
+            await self._socket.serve(scope, receive, send)  # refuses it
+            return
+        with self._connections.serving(scope):
+            await self._socket.serve(scope, receive, send)
 
     async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = self._relative(scope)
-        is_stream = path == "/api/v1/stream"
-        self._guard.check(scope, is_sensitive=is_stream)
+        if path.startswith("/api/"):
+            # As the router reads it: /api/v1//session/ is /api/v1/session, with the same limits.
+            path = normalize_path(path)
+        self._guard.check(scope, is_sensitive=path == STREAM_PATH)
         if not path.startswith("/api/"):
             await self._page.serve(scope, send, path)
             return
-        if path in _LOGINS and scope["method"] == "POST":
-            # Before anything else is done for it: in a flood this is nearly all that is done.
-            self._check_crowd()
+        if path == SCHEMA_PATH:
+            await self._schema.serve(scope, send)
+            return
         viewer = await self._identification.viewer(scope)
-        if is_stream:
+        is_known = viewer.is_known or self._socket.is_node(scope)
+        # Before the body is read: in a flood hardly anything else is done.
+        if not is_known and has_body(scope):
+            self._bodies.check(scope[SENDER_KEY].place, is_known=False)
+        if path in _LOGINS and scope["method"] == "POST":
+            await self._check_crowd(scope[SENDER_KEY])
+        with self._connections.serving(scope) if is_known else contextlib.nullcontext():
+            await self._serve_viewer(scope, receive, send, path, viewer, is_known=is_known)
+
+    async def _serve_viewer(
+        self, scope: Scope, receive: Receive, send: Send, path: str, viewer: Viewer, *, is_known: bool
+    ) -> None:
+        if path == STREAM_PATH:
             check_access(viewer, Access.COUNTS)
             await self._stream.serve(scope, receive, send, viewer)
         else:
             scope[VIEWER_KEY] = viewer
-            await self._serve_rest(scope, receive, send, path)
+            await self._serve_rest(scope, receive, send, path, is_known=is_known)
 
-    async def _serve_rest(self, scope: Scope, receive: Receive, send: Send, path: str) -> None:
+    async def _serve_rest(
+        self, scope: Scope, receive: Receive, send: Send, path: str, *, is_known: bool
+    ) -> None:
         encoding = header(scope, b"content-encoding")
         if encoding not in (None, "", "identity"):
             raise HttpError(
-                415, "unsupported_encoding", "compressed bodies are not taken; send the body as it is"
+                415, "unsupported_encoding", "compressed bodies are not accepted; send the body uncompressed"
             )
         _check_media_type(scope)
         scope["path"] = path
         scope["raw_path"] = path.encode()
+        rule = _SMALL_BODY if path in _OPEN else _BODY
+        place = scope[SENDER_KEY].place
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
-                await self._rest(scope, receive, _with_headers(send))
+                with self._bodies.reading(scope, receive, rule, place=place, is_known=is_known) as body:
+                    if path in _OPEN:
+                        # Before anything is made for a request that may never be whole.
+                        await body.receive_all()
+                    await self._rest(scope, body, _with_headers(send))
         except TimeoutError as error:
             raise HttpError(408, "timeout", "the request took too long") from error
 
     def _relative(self, scope: Scope) -> str:
-        """Give the path below the base path."""
+        """Give the path below the base path, which a proxy may have cut off already.
+
+        The base path itself is the page: a redirect to ``/gpus/`` would never end behind a proxy that leads back.
+        """
         path: str = scope["path"]
-        if not path.startswith(f"{self._mount}/"):
-            if path == self._mount:
-                raise HttpError(308, "moved", "the page is below", headers={"Location": f"{self._mount}/"})
-            raise HttpError(404, "not_found", f"the hub is at {self._mount}/")
-        return path[len(self._mount) :]
+        if path == self._mount:
+            return "/"
+        return path.removeprefix(self._mount) if path.startswith(f"{self._mount}/") else path
 
 
 def _check_media_type(scope: Scope) -> None:
@@ -113,10 +165,7 @@ def _check_media_type(scope: Scope) -> None:
 
     Any web page can have a browser send text or a form to us without asking first; for JSON the browser has to ask.
     """
-    has_body = (
-        header(scope, b"content-length") not in (None, "0") or header(scope, b"transfer-encoding") is not None
-    )
-    if not has_body or scope["method"] in ("GET", "HEAD"):
+    if not has_body(scope) or scope["method"] in ("GET", "HEAD"):
         return
     media_type = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
     if media_type != "application/json":
@@ -136,13 +185,21 @@ def _with_headers(send: Send) -> Send:
     return complete
 
 
-class _Answered:
-    """A ``send`` that knows whether the answer has begun."""
+async def _refuse(scope: Scope, send: _Answered, error: HttpError) -> None:
+    if not send.has_begun:
+        await refuse(scope, send, error)
 
-    def __init__(self, send: Send) -> None:
+
+class _Answered:
+    """A ``send`` that knows whether the response has started, and adds headers to it."""
+
+    def __init__(self, send: Send, more_headers: Headers) -> None:
         self._send = send
+        self._more_headers = more_headers
         self.has_begun = False
 
-    async def __call__(self, message: Message) -> None:
+    def __call__(self, message: Message) -> Awaitable[None]:
         self.has_begun = True
-        await self._send(message)
+        if self._more_headers and message["type"].endswith("response.start"):
+            message["headers"] = [*message["headers"], *self._more_headers]
+        return self._send(message)

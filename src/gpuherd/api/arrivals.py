@@ -25,8 +25,8 @@ MAX_ARRIVALS = 10_000
 NAMESAKE_SILENT_SECONDS = 60.0
 """How long a node must have been silent, and for three intervals, before another takes over whose name makes its id."""
 _UNPROVEN = {
-    "gpustat": "anyone in the allowed networks could have sent this: the old gpustat protocol knows no credential; "
-    "install the gpuherd agent or use SSH",
+    "gpustat": "anyone in the allowed networks could have sent this, because the old gpustat protocol has no "
+    "credentials; install the gpuherd agent or use SSH",
 }
 
 
@@ -97,8 +97,8 @@ class ArrivedNodes:
             self._renew(node, arrival)
             return node
         if len(self._nodes) >= MAX_ARRIVALS:
-            raise Refused("too_many_nodes", f"more than {MAX_ARRIVALS} nodes came by themselves")
-        self._fleet.add_node(node_id, arrival.name, arrival.way)
+            raise Refused("too_many_nodes", f"more than {MAX_ARRIVALS} unlisted nodes")
+        self._fleet.add_node(node_id, arrival.shown or arrival.name, arrival.way)
         if arrival.way in _UNPROVEN:
             self._fleet.note(node_id, "trust", Problem(code="unproven", message=_UNPROVEN[arrival.way]))
         node = self._nodes[node_id] = ArrivedNode(node_id, arrival, self._fleet, self._clock.monotonic())
@@ -108,7 +108,7 @@ class ArrivedNodes:
     def _renew(self, node: ArrivedNode, arrival: Arrival) -> None:
         known = node.arrival
         if known.way != arrival.way:
-            raise Refused("name_taken", f"{node.node_id} already comes another way ({known.way})")
+            raise Refused("name_taken", f"{node.node_id} is already connected another way ({known.way})")
         is_namesake = known.name.casefold() != arrival.name.casefold() or known.place != arrival.place
         longest_silence = max(NAMESAKE_SILENT_SECONDS, 3 * known.interval_seconds)
         if is_namesake and self._silent_seconds(node) <= longest_silence:
@@ -117,9 +117,13 @@ class ArrivedNodes:
                 f"{_told(arrival)} would be {node.node_id} here, and so is {_told(known)}; give one of them another "
                 "name",
             )
-        if is_namesake:
-            self._fleet.add_node(node.node_id, arrival.name, arrival.way)
-        is_changed = (known.interval_seconds, known.sender) != (arrival.interval_seconds, arrival.sender)
+        if is_namesake or known.shown != arrival.shown:
+            self._fleet.add_node(node.node_id, arrival.shown or arrival.name, arrival.way)
+        is_changed = (known.interval_seconds, known.sender, known.shown) != (
+            arrival.interval_seconds,
+            arrival.sender,
+            arrival.shown,
+        )
         if is_namesake or is_changed:
             node.arrival = arrival
             self._changed()

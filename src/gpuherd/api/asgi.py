@@ -10,6 +10,7 @@ from gpuherd.api.errors import HttpError, error_body
 __all__ = [
     "SECURITY_HEADERS",
     "App",
+    "Headers",
     "Message",
     "Receive",
     "Scope",

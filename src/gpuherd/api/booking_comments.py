@@ -14,12 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from gpuherd.api.record_calls import RecordCalls
-from gpuherd.bookings.comments_export import PAST_SHOWN_SECONDS, comment_entries
+from gpuherd.bookings.comments_export import comment_entries, page_names
 from gpuherd.bookings.comments_json import (
     MAX_FILE_BYTES,
     CommentEntry,
     Comments,
     Complaint,
+    is_own_form,
     read_comments,
     write_comments,
 )
@@ -34,19 +35,20 @@ from gpuherd.bookings.comments_sync import (
     plain_host,
 )
 from gpuherd.bookings.herd import Herd
-from gpuherd.bookings.whole_files import replace_file
+from gpuherd.bookings.whole_files import keep_copy, replace_file
 from gpuherd.discovery.files import Reading, Stamp, stamp
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.views import FleetNotice
-from gpuherd.model.bookings import Booking
+from gpuherd.model.bookings import PAST_SHOWN_SECONDS, Booking
 from gpuherd.model.errors import Failed, Refused
-from gpuherd.model.people import Account
+from gpuherd.model.people import Account, person_key
 
 __all__ = [
     "STATE_NAME",
     "CommentsExport",
     "CommentsWatch",
     "KnownBookings",
+    "earlier_file",
     "find_owner",
     "read_comments_file",
 ]
@@ -79,13 +81,19 @@ def find_owner(name: str, accounts: Iterable[Account], user_of: Callable[[str], 
     The shown name is what an exported file has; it counts only if a single account goes by it.
     """
     user = user_of(name)
-    wanted, shown = user.casefold(), name.casefold()
+    wanted, shown = person_key(user), person_key(name)
+    meant: list[Account] = []
     called: list[Account] = []
     for account in accounts:
-        if wanted == account.name.casefold() or wanted in {one.casefold() for one in account.linux_names}:
+        names = account.name, *account.linux_names
+        if user in names:
             return Owner(account.id, account.display_name or account.name)
-        if account.display_name and account.display_name.casefold() == shown:
+        if wanted in map(person_key, names):
+            meant.append(account)
+        elif account.display_name and person_key(account.display_name) == shown:
             called.append(account)
+    if meant:
+        return Owner(meant[0].id, meant[0].display_name or meant[0].name)
     if len(called) == 1:
         return Owner(called[0].id, called[0].display_name)
     return Owner(None, user)
@@ -99,11 +107,11 @@ def read_comments_file(file: Path, zone: ZoneInfo) -> Comments:
         )  # a named pipe would block for ever
         with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise Failed(f"{file}: is not a file; name the file itself")
+                raise Failed(f"{file}: is not a file; give the path of the file")
             content = opened.read(MAX_FILE_BYTES + 1)
         return read_comments(content, zone)
     except FileNotFoundError:
-        raise Failed(f"{file}: there is no such file; bookings stay as they are") from None
+        raise Failed(f"{file}: no such file; bookings are unchanged") from None
     except OSError as error:
         raise Failed(f"{file}: cannot be read ({error.strerror}); let the hub's user read it") from error
     except Refused as error:
@@ -156,7 +164,7 @@ class CommentsWatch:
         before, self._seen = self._seen, now
         if self._comments is None or (self._follows and now != self._done):
             if now is None and self._comments is not None:
-                raise Failed(f"{self._file}: is gone; its bookings stay as they are")
+                raise Failed(f"{self._file}: no longer exists; its bookings are unchanged")
             if now is not None and now != before:
                 return  # it may be half written: let it come to rest
             self._comments = await self._read()
@@ -176,7 +184,7 @@ class CommentsWatch:
         if self._seen is not None and self._seen[3] == 0 and self._state():
             # Someone who writes it anew begins by emptying it; nobody means by this that all bookings shall end.
             raise Failed(
-                f"{self._file}: is empty; bookings stay as they are. If there are none any more, write {{}}"
+                f"{self._file}: is empty; bookings are unchanged. If there are no bookings, write {{}}"
             )
         return comments
 
@@ -194,7 +202,7 @@ class CommentsWatch:
             refused += outcome.complaints
             if outcome.made or outcome.changed or outcome.ended:
                 counts = len(outcome.made), len(outcome.changed), len(outcome.ended)
-                log.info("%s: %d bookings made, %d changed, %d ended", self._file, *counts)
+                log.info("%s: created %d bookings, changed %d, ended %d", self._file, *counts)
         self._tell((*comments.complaints, *self._unplaced, *refused))
 
     def _apply(
@@ -222,7 +230,7 @@ class CommentsWatch:
         if not count:
             return []
         entries = "an entry is" if count == 1 else f"{count} entries are"
-        message = f"{self._file.name}: {entries} not taken as bookings; the hub's log says which and why"
+        message = f"{self._file.name}: {entries} not imported; the hub's log says which and why"
         return [FleetNotice(code="comments_not_taken", message=message)]
 
     def _state(self) -> dict[str, Taken]:
@@ -248,7 +256,8 @@ class CommentsExport:
         self._writing = Reading(str(file))
         self._written: bytes | None = None
         self._earlier: tuple[CommentEntry, ...] | None = None
-        self._seen_nodes: set[str] = set()
+        self._hosts: tuple[str, ...] = ()
+        self._seen_hosts: set[str] = set()
         self._empty_until = clock.monotonic() + FIRST_NODE_SECONDS
 
     async def look(self) -> None:
@@ -260,8 +269,11 @@ class CommentsExport:
 
     def _write(self, herd: Herd, bookings: list[Booking], now: float) -> None:
         """In a thread: with thousands of devices this takes a while."""
-        hosts = comment_entries(herd, bookings, now)
-        self._seen_nodes.update(device.node_id for device in herd.devices)
+        if self._earlier is None:
+            self._earlier, self._hosts = earlier_file(self._file, self._zone)
+        names = page_names(herd, self._hosts)
+        hosts = comment_entries(herd, bookings, now, names)
+        self._seen_hosts.update(map(plain_host, (*names, *names.values())))
         for entry in self._unseen(now):
             hosts.setdefault(entry.host, []).append(entry)
         content = write_comments(hosts, self._zone)
@@ -277,27 +289,38 @@ class CommentsExport:
 
     def _unseen(self, now: float) -> list[CommentEntry]:
         """Give what stays of the file as it was at the start."""
-        if self._earlier is None:
-            self._earlier = _entries_of(self._file, self._zone)
         self._earlier = tuple(
             entry
-            for entry in self._earlier
-            if plain_host(entry.host) not in self._seen_nodes and entry.until + PAST_SHOWN_SECONDS > now
+            for entry in self._earlier or ()
+            if plain_host(entry.host) not in self._seen_hosts and entry.until + PAST_SHOWN_SECONDS > now
         )
         return list(self._earlier)
 
 
-def _entries_of(file: Path, zone: ZoneInfo) -> tuple[CommentEntry, ...]:
-    """Read a file that is about to be replaced; none if it is no comments.json. ``Failed`` if it may be one."""
+def earlier_file(file: Path, zone: ZoneInfo) -> tuple[tuple[CommentEntry, ...], tuple[str, ...]]:
+    """Give entries and hosts of a file that is about to be replaced; ``Failed`` if it cannot be read now. Blocking.
+
+    What others have written there, such as the older page or a person, is kept as a copy.
+    """
     if not os.path.lexists(file):
-        return ()
+        return (), ()
+    comments = Comments(entries=(), complaints=())
     try:
-        return read_comments_file(file, zone).entries
+        comments = read_comments_file(file, zone)
     except Failed as error:
         if isinstance(error.__cause__, OSError):
             raise
-        log.warning("%s; it is written anew", error)
-        return ()
+        log.warning("%s; writing it again", error)
+    try:
+        if file.stat().st_size and not is_own_form(file.read_bytes()):
+            log.warning(
+                "%s was changed by another program and is replaced; copied to %s", file, keep_copy(file)
+            )
+    except OSError as error:
+        raise Failed(
+            f"{file}: cannot be copied before it is replaced ({error.strerror}); let the hub's user write there"
+        ) from error
+    return comments.entries, comments.hosts
 
 
 def _read_state(file: Path, comments_file: Path) -> dict[str, Taken]:
@@ -306,7 +329,7 @@ def _read_state(file: Path, comments_file: Path) -> dict[str, Taken]:
         state = msgspec.json.decode(file.read_bytes(), type=_State)
     except FileNotFoundError:
         return {}
-    except (OSError, msgspec.DecodeError) as error:
-        log.warning("%s cannot be read (%s): begun anew", file, error)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        log.warning("cannot read %s (%s); starting with an empty list", file, error)
         return {}
     return state.taken if state.file == str(comments_file) else {}

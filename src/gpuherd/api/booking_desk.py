@@ -42,6 +42,8 @@ __all__ = ["BookingDesk", "LiveHerd"]
 DAY = 86_400
 MAX_TIMELINE_SECONDS = 400 * DAY
 MAX_TIMELINE_BOOKINGS = 20_000
+_TIMER_SECONDS = 0.01
+"""How much earlier than the wall clock a timer may fire."""
 SIGHT_DAYS = 400.0
 """How far ahead free slots are looked for if no horizon binds."""
 
@@ -129,7 +131,7 @@ class BookingDesk:
                 )
                 found = {**{booking.id: booking for booking in past}, **found}
             if len(found) > MAX_TIMELINE_BOOKINGS:
-                message = f"{len(found)} bookings are too many for one answer; ask for a shorter span"
+                message = f"{len(found)} bookings are too many for one response; request a shorter time range"
                 raise Unfit("too_long", message, path="until")
         # Thousands of bars take some tens of milliseconds, which the loop can spend on others in between.
         return await asyncio.to_thread(
@@ -190,17 +192,22 @@ class BookingDesk:
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def book(self, viewer: Viewer, request: BookingRequest) -> list[BookingView]:
-        """Make one, or a weekly series, all or nothing."""
+    async def book(
+        self, viewer: Viewer, request: BookingRequest, idempotency_key: str | None = None
+    ) -> list[BookingView]:
+        """Make one booking or a weekly series, all or nothing; with a key, at most once."""
         made = await self._decided(
-            viewer, lambda asker, herd, now: self._desk.book(request, asker, herd, now)
+            viewer, lambda asker, herd, now: self._desk.book(request, asker, herd, now, idempotency_key)
         )
         return self._shown(viewer, made)
 
-    async def copy(self, viewer: Viewer, booking_id: int, request: CopyRequest) -> BookingView:
-        """Book the same devices at another time."""
+    async def copy(
+        self, viewer: Viewer, booking_id: int, request: CopyRequest, idempotency_key: str | None = None
+    ) -> BookingView:
+        """Book the same devices at another time; with a key, at most once."""
         made = await self._decided(
-            viewer, lambda asker, herd, now: self._desk.copy(booking_id, request, asker, herd, now)
+            viewer,
+            lambda asker, herd, now: self._desk.copy(booking_id, request, asker, herd, now, idempotency_key),
         )
         return self._shown(viewer, [made])[0]
 
@@ -219,10 +226,14 @@ class BookingDesk:
         return self._shown(viewer, [changed])[0]
 
     async def release(self, viewer: Viewer, booking_id: int) -> BookingView:
-        """End a running one now; cancel one that has not begun."""
+        """End a running one now; cancel one that has not begun. The answer comes when its devices are free."""
         changed = await self._decided(
             viewer, lambda asker, _, now: self._desk.release(booking_id, asker, now)
         )
+        left_seconds = changed.ends_at - self._clock.wall()
+        if changed.state == "active" and left_seconds > 0:  # released within its first second
+            self.memory.learn([changed])
+            await asyncio.sleep(min(1.0, left_seconds) + _TIMER_SECONDS)
         return self._shown(viewer, [changed])[0]
 
     async def cancel(self, viewer: Viewer, booking_id: int, request: Cancellation) -> list[BookingView]:
@@ -292,6 +303,6 @@ def _account(viewer: Viewer) -> Account:
 
 def _check_timeline(since: int, until: int) -> None:
     if until <= since:
-        raise Unfit("reversed", "until is not after since; choose a later one", path="until")
+        raise Unfit("reversed", "until is not after since; choose a later until", path="until")
     if until - since > MAX_TIMELINE_SECONDS:
-        raise Unfit("too_long", "a timeline spans 400 days at most; ask for less", path="until")
+        raise Unfit("too_long", "a timeline can span at most 400 days", path="until")

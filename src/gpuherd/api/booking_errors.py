@@ -18,6 +18,7 @@ _STATUS = {
     "changed_meanwhile": 409,
     "past": 409,
     "conflict": 409,
+    "idempotency_key_in_use": 409,
     "unknown_account": 409,
 }
 _PATHS = {

@@ -34,6 +34,10 @@ class BookingFace:
         self._now = now
         self._pseudonym = pseudonym
         self._is_public = viewer.privacy not in ("member", "admin")
+        self._has_names = viewer.privacy in ("names", "member", "admin")
+
+    def _holder(self, booking: Booking) -> str:
+        return booking.owner_name if self._has_names else self._pseudonym(booking)
 
     def view(self, booking: Booking) -> BookingView:
         """Show a booking. The public view names every field that it shows: new ones stay hidden by themselves."""
@@ -44,7 +48,7 @@ class BookingFace:
                 id=booking.id,
                 title="",
                 comment="",
-                holder=self._pseudonym(booking),
+                holder=self._holder(booking),
                 owner_id=None,
                 group=None,
                 devices=devices,
@@ -160,7 +164,7 @@ class BookingFace:
             return TimelineBooking(
                 id=booking.id,
                 title="",
-                holder=self._pseudonym(booking),
+                holder=self._holder(booking),
                 group=None,
                 starts_at=booking.starts_at,
                 ends_at=booking.ends_at,

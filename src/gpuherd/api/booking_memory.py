@@ -9,20 +9,18 @@ from gpuherd.api.booking_window import KEPT_SECONDS, BookingWindow
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.bookings.times import LATEST
 from gpuherd.fleet.clock import Clock
-from gpuherd.model.bookings import Booking, DeviceBookingFacts, DeviceRef
-from gpuherd.model.people import Account, Actor
+from gpuherd.model.bookings import PAST_SHOWN_SECONDS, Booking, DeviceBookingFacts, DeviceRef
+from gpuherd.model.people import HUB, Account
 from gpuherd.records.bookings import BookingRecords
 
 __all__ = ["BookedHerd", "BookingMemory", "People"]
 
-SHOWN_PAST_SECONDS = 2 * 86_400
 HAND_OVER_SECONDS = 60.0
 SHOWN_AHEAD = 4
 """Bookings of one device, the running one and the next, that the live state is told of at a time: as none is shorter
 than a minute, it does not get through them before it is told again."""
 CURRENT_SECONDS = 15.0
 """What was compared with the records longer ago is no longer called current."""
-HUB = Actor(account_id=None, label="hub")
 
 
 class BookedHerd(Protocol):
@@ -148,7 +146,7 @@ class BookingMemory:
     ) -> tuple[DeviceBookingFacts, ...]:
         known = self.window.of_device(device)
         past = [
-            one for one in known if one.state == "active" and now - SHOWN_PAST_SECONDS < one.ends_at <= now
+            one for one in known if one.state == "active" and now - PAST_SHOWN_SECONDS < one.ends_at <= now
         ]
         ahead = [
             one

@@ -30,7 +30,9 @@ class BookingService(Protocol):
     async def get(self, viewer: Viewer, booking_id: int) -> BookingView:
         """Give one."""
 
-    async def book(self, viewer: Viewer, request: BookingRequest) -> list[BookingView]:
+    async def book(
+        self, viewer: Viewer, request: BookingRequest, idempotency_key: str | None = None
+    ) -> list[BookingView]:
         """Make one, or a weekly series, all or nothing."""
 
     async def change(self, viewer: Viewer, booking_id: int, change: BookingChange) -> BookingView:
@@ -39,7 +41,9 @@ class BookingService(Protocol):
     async def extend(self, viewer: Viewer, booking_id: int, extension: Extension) -> BookingView:
         """Give one a later end."""
 
-    async def copy(self, viewer: Viewer, booking_id: int, request: CopyRequest) -> BookingView:
+    async def copy(
+        self, viewer: Viewer, booking_id: int, request: CopyRequest, idempotency_key: str | None = None
+    ) -> BookingView:
         """Book the same devices at another time."""
 
     async def release(self, viewer: Viewer, booking_id: int) -> BookingView:

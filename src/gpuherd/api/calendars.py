@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
@@ -30,13 +31,15 @@ _ALL_STATES: tuple[BookingState, ...] = ("active", "pending", "cancelled", "refu
 
 
 class FeedRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A calendar to be made."""
+    """A calendar to create."""
 
     kind: Annotated[
         FeedKind,
-        Meta(description="account: one's own bookings and those of one's groups; device: all of one device."),
+        Meta(
+            description="account: your own bookings and those of your groups; device: all bookings of one device."
+        ),
     ] = "account"
-    device: Annotated[DeviceRef | None, Meta(description="Of a device's calendar, which.")] = None
+    device: Annotated[DeviceRef | None, Meta(description="The device, for a device's calendar.")] = None
 
 
 class CreatedFeed(Struct, frozen=True, kw_only=True):
@@ -48,9 +51,7 @@ class CreatedFeed(Struct, frozen=True, kw_only=True):
     created_at: Annotated[float, Meta(description="UTC epoch seconds.")]
     path: Annotated[
         str,
-        Meta(
-            description="Its address below this hub's, with the secret in it: shown this once, and for nobody else."
-        ),
+        Meta(description="Path of the address, with the secret in it. Shown only once; keep it to yourself."),
     ]
 
 
@@ -102,19 +103,15 @@ class Calendars:
         """Make a calendar for oneself; ``HttpError`` 422 for a device that there is not."""
         own = _own(viewer)
         if (request.kind == "device") != (request.device is not None):
-            told = "name the device" if request.kind == "device" else "goes with the kind device only"
+            told = "give the device" if request.kind == "device" else "only allowed with the kind device"
             raise HttpError(422, "device_needed", told, path="device")
         if request.device is not None and request.device not in self._live.herd().devices:
             message = "there is no such device; GET /api/v1/gpus lists them"
             raise HttpError(422, "unknown_device", message, path="device")
         secret, feed_id, now = new_secret(FEED_PREFIX), new_id(), self._clock.wall()
-
-        def add() -> None:
-            if len(self._people.feeds(own.id)) >= MAX_FEEDS:
-                raise HttpError(
-                    409, "too_many_feeds", f"{MAX_FEEDS} calendars are enough; end those that are not used"
-                )
-            self._people.add_feed(
+        await self._calls.run(
+            partial(
+                self._people.add_feed,
                 id=feed_id,
                 digest=digest(secret),
                 account_id=own.id,
@@ -122,9 +119,9 @@ class Calendars:
                 device=request.device,
                 created_at=now,
                 by=actor_of(viewer),
+                at_most=MAX_FEEDS,
             )
-
-        await self._calls.run(add)
+        )
         return CreatedFeed(
             id=feed_id,
             kind=request.kind,
@@ -143,7 +140,9 @@ class Calendars:
             by=actor_of(viewer),
         )
         if not ended:
-            raise HttpError(404, "unknown_feed", "you have no such calendar; it may have ended")
+            raise HttpError(
+                404, "unknown_feed", "you have no such calendar address; it may have been removed"
+            )
 
     async def read(self, file_name: str) -> bytes:
         """Give the calendar at a secret address; ``HttpError`` 404 if nobody has it, or nobody any more."""
@@ -180,7 +179,7 @@ class Calendars:
 
 
 def _nothing_here() -> HttpError:
-    return HttpError(404, "not_found", "there is no calendar at this address; it may have been ended")
+    return HttpError(404, "not_found", "there is no calendar at this address; it may have been removed")
 
 
 def _own(viewer: Viewer) -> Account:

@@ -1,16 +1,17 @@
-"""Which admins have read other people's command lines: kept for the audit log, at most once an hour each."""
+"""What the audit log holds of looking: who read others' command lines, once an hour, and names without a login."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from gpuherd.fleet.clock import Clock
-from gpuherd.model.people import Actor, Viewer
+from gpuherd.model.people import HUB, Actor, Viewer
 from gpuherd.records.audit import Deed
 
 __all__ = ["ACTION", "CommandReads"]
 
 ACTION = "command_lines.read"
+NAMES_ACTION = "names.shown"
 QUIET_SECONDS = 3600.0
 """For so long a further look of the same admin at the same thing is the same look."""
 MAX_REMEMBERED = 10_000
@@ -42,6 +43,18 @@ class CommandReads:
     def note_usage(self, viewer: Viewer) -> None:
         """Note that someone has read who was on which device when, by the API."""
         self._note(viewer, "usage", "stays on devices, by the API")
+
+    def note_names_shown(self, networks: Iterable[str]) -> None:
+        """Note that people in these networks see names without a login, as of now."""
+        self._waiting.append(
+            Deed(
+                action=NAMES_ACTION,
+                subject="hub",
+                detail=f"without a login, to {', '.join(networks)}",
+                by=HUB,
+                at=self._clock.wall(),
+            )
+        )
 
     def _note(self, viewer: Viewer, subject: str, detail: str) -> None:
         if self._is_public or viewer.privacy != "admin" or viewer.account is None:

@@ -114,14 +114,14 @@ class Contact:
             if task is None or task.cancelling():
                 raise
             # Nobody has ended us: something that this way shares was given up under it.
-            log.warning("following %s was broken off from within", self._node_id)
-            return ContactFailed("link_lost", f"{self.target.name}: the contact was broken off in the hub")
+            log.warning("the connection to node %s was cancelled inside the hub; reconnecting", self._node_id)
+            return ContactFailed("link_lost", f"{self.target.name}: the hub cancelled the connection")
         except Exception as error:  # whatever it is, it must not end the contact, nor harm another node's
-            log.exception("following %s failed unexpectedly", self._node_id)
+            log.exception("unexpected error in the connection to node %s; reconnecting", self._node_id)
             return ContactFailed(
                 "hub_error", f"{self.target.name}: {type(error).__name__} in the hub, see its log"
             )
-        return ContactFailed("link_lost", f"{self.target.name}: the contact has ended")
+        return ContactFailed("link_lost", f"{self.target.name}: the connection has ended")
 
     def _failed(self, failure: ContactFailed, started: float) -> float:
         """Show a failure and say how long to wait. ``started``: when the attempt began that has failed."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -12,20 +10,33 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from msgspec import Meta, Struct
 
+from gpuherd.api.record_calls import NoAnswer
+from gpuherd.api.sparing_log import SparingLog
 from gpuherd.bookings.refusals import TimeChoice
 from gpuherd.bookings.views import BookingConflict
 from gpuherd.model.bookings import EpochSeconds
 from gpuherd.model.errors import Failed, GpuherdError, Refused
 from gpuherd.model.text import clean
-from gpuherd.records.transactions import RecordsFailed
+from gpuherd.records.transactions import OutcomeUnknown, RecordsFailed
 
-__all__ = ["EXCEPTION_HANDLERS", "ErrorBody", "ErrorDetail", "HttpError", "error_body", "unavailable"]
+__all__ = [
+    "EXCEPTION_HANDLERS",
+    "ErrorBody",
+    "ErrorDetail",
+    "HttpError",
+    "error_body",
+    "unavailable",
+    "unexpected",
+]
 
 log = logging.getLogger(__name__)
 
-RECORDS_FAILED = "the records cannot be read or written right now; try again"
-LOG_SECONDS = 60.0
-"""How often the log says why the records cannot be used, however many ask."""
+RECORDS_FAILED = "the database is not available right now; try again"
+OUTCOME_UNKNOWN = (
+    "the database did not respond in time; the change may have been made, so check before you try again"
+)
+
+_sparing = SparingLog(log)
 
 
 class ErrorDetail(Struct, frozen=True, omit_defaults=True):
@@ -36,18 +47,21 @@ class ErrorDetail(Struct, frozen=True, omit_defaults=True):
     path: Annotated[str | None, Meta(description="Place in the input that is wrong.")] = None
     choices: Annotated[
         tuple[TimeChoice, ...],
-        Meta(description="Of a time that can be read in two ways (ambiguous_time, nonexistent_time), both."),
+        Meta(
+            description="Both readings of a time that can be read in two ways (ambiguous_time, nonexistent_time)."
+        ),
     ] = ()
     conflicts: Annotated[
-        tuple[BookingConflict, ...], Meta(description="Of a conflict, what is in the way: the first few.")
+        tuple[BookingConflict, ...], Meta(description="The first few conflicting bookings.")
     ] = ()
     next_free: Annotated[
-        EpochSeconds | None, Meta(description="Of a conflict, when all would be free for as long.")
+        EpochSeconds | None,
+        Meta(description="After a conflict: when all devices are free for the same duration."),
     ] = None
 
 
 class ErrorBody(Struct, frozen=True):
-    """The body of every answer that is not a success."""
+    """The body of every error response."""
 
     error: ErrorDetail
 
@@ -78,35 +92,18 @@ def error_body(error: HttpError) -> bytes:
     return msgspec.json.encode(ErrorBody(error.detail))
 
 
-class RecordsTrouble:
-    """What the log says of failing records: a line per window, with how many requests had none of their own."""
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._told_at = float("-inf")
-        self._untold = 0
-
-    def tell(self, error: RecordsFailed) -> None:
-        """Write the reason, unless one was written a moment ago."""
-        now = self._monotonic()
-        if now - self._told_at < LOG_SECONDS:
-            self._untold += 1
-            return
-        log.warning("a request failed: %s (and %d before it that are not listed)", error, self._untold)
-        self._told_at, self._untold = now, 0
-
-
-_records_trouble = RecordsTrouble()
-
-
 def unavailable(error: Failed) -> HttpError:
     """Give the answer to a request that something which may pass keeps from being served.
 
     Why the database fails is for the log and the admins' health: anybody can ask for an address.
     """
     message = str(error)
+    if isinstance(error, OutcomeUnknown):
+        # No Retry-After: a program that obeys it would make the change twice.
+        _sparing.warning("records", f"a request failed: {error}")
+        return HttpError(503, "outcome_unknown", OUTCOME_UNKNOWN)
     if isinstance(error, RecordsFailed):
-        _records_trouble.tell(error)
+        _sparing.warning("records", f"a request failed: {error}")
         message = RECORDS_FAILED
     return HttpError(503, "unavailable", message, headers={"Retry-After": "5"})
 
@@ -142,6 +139,8 @@ _REFUSED_STATUS = {
     "setup_done": 409,
     "token_invalid": 403,
     "too_many_attempts": 429,
+    "too_many_feeds": 409,
+    "too_many_frames": 429,
     "too_many_tokens": 409,
     "unknown_account": 404,
     "unknown_node": 404,
@@ -158,7 +157,7 @@ def _from_litestar(error: HTTPException) -> HttpError:
     if error.status_code == 404:
         message = "there is nothing at this address"
     if error.status_code == 405:
-        message = "this address does not take that method"
+        message = "this address does not support that method"
     return HttpError(
         error.status_code, code, clean(message, 400), path=path, headers=dict(error.headers or {})
     )
@@ -177,11 +176,25 @@ def _as_http_error(error: Exception) -> HttpError:
         return unavailable(error)
     if isinstance(error, RecursionError):
         return HttpError(400, "invalid_request", "the body is nested too deeply")
-    log.error("unexpected error while answering a request", exc_info=error)
-    return HttpError(500, "internal_error", "the hub failed to answer; its log says why")
+    if isinstance(error, UnicodeDecodeError):
+        return HttpError(400, "invalid_request", "the request is not valid UTF-8; encode it as UTF-8")
+    return unexpected(error)
 
 
-def _respond(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+def unexpected(error: Exception) -> HttpError:
+    """Log an unexpected error, and return the answer to the request."""
+    _sparing.unexpected("unexpected error while answering a request; please report it", error)
+    return HttpError(500, "internal_error", "internal error; the hub's log says why")
+
+
+_REPEATABLE = frozenset({"/api/v1/session"})
+"""Logging in or out twice is harmless, so these requests can simply be repeated."""
+
+
+def _respond(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    is_change = request.method not in ("GET", "HEAD") and request.scope["path"] not in _REPEATABLE
+    if isinstance(error, NoAnswer) and is_change:
+        error = OutcomeUnknown(str(error))
     http_error = _as_http_error(error)
     return Response(
         error_body(http_error),

@@ -18,6 +18,7 @@ from gpuherd.auth.settings import LoginSettings
 from gpuherd.auth.setup import new_setup_code
 from gpuherd.auth.ways import LoginWays
 from gpuherd.fleet.clock import Clock
+from gpuherd.history.trusted_time import TrustedTime
 
 __all__ = ["Front", "open_front"]
 
@@ -33,15 +34,23 @@ class Front(Struct, frozen=True, kw_only=True):
     people: PeopleDesk
     clock: Clock
     audit_days: int
+    trusted: TrustedTime
 
     async def new_setup_code(self) -> str | None:
         """Make the code of a set-up link; none if there is an admin."""
         return await self.calls.run(new_setup_code, self.records.people, self.clock.wall())
 
-    async def shorten_audit(self) -> None:
-        """Forget entries of the audit log that are older than they are kept."""
-        before = self.clock.wall() - self.audit_days * 86_400
-        await self.calls.run(self.records.audit.prune, before)
+    async def forget_old(self) -> None:
+        """Delete old entries of the audit log and expired keys, once the clock can be trusted."""
+        await self.calls.run(self._forget_old)
+
+    def _forget_old(self) -> None:
+        now = self.trusted(self.clock.wall())
+        if now is None:
+            return
+        self.records.audit.prune(now - self.audit_days * 86_400)
+        self.records.people.prune(now)
+        self.records.nodes.prune_tokens(now)
 
     def close(self) -> None:
         """End the threads and close the records."""
@@ -82,4 +91,11 @@ def open_front(
         people=PeopleDesk(records=records, calls=calls, identity=identity, reception=reception, clock=clock),
         clock=clock,
         audit_days=settings.audit_days,
+        trusted=TrustedTime(
+            settings.state_dir / "trusted-time.json",
+            is_new=False,
+            wall=clock.wall,
+            monotonic=clock.monotonic,
+            of="records",
+        ),
     )

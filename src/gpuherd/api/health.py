@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
+from gpuherd.api.overload import LoadHealth
 from gpuherd.fleet.node import NodeHealth
 from gpuherd.history.historian import HistoryHealth
 from gpuherd.history.tables.catalogue import CANNOT_BE_READ
@@ -28,11 +29,11 @@ HubTime = Annotated[float, Meta(description="Hub time, UTC epoch seconds.")]
 
 
 class LoopHealth(Struct, frozen=True, kw_only=True):
-    """One of the hub's own loops; each is restarted by itself when it fails."""
+    """One of the hub's own loops; each is restarted when it fails."""
 
     name: str
     state: Literal["starting", "ok", "failing", "stopped"]
-    rounds: Annotated[int, Meta(description="Rounds that went well since the hub started.")]
+    rounds: Annotated[int, Meta(description="Successful rounds since the hub started.")]
     errors: int
     consecutive_errors: int
     last_error: str | None
@@ -41,11 +42,11 @@ class LoopHealth(Struct, frozen=True, kw_only=True):
 
 
 class StoreHealth(Struct, frozen=True, kw_only=True):
-    """Whether what nodes send is being kept. While it is not, nodes get no acknowledgement and resend."""
+    """Whether the hub saves what nodes send. If not, nodes get no acknowledgements and send it again."""
 
     state: Literal["ok", "failing"]
     saved_at: HubTime | None
-    waiting_nodes: Annotated[int, Meta(description="Nodes with news that is not saved yet.")]
+    waiting_nodes: Annotated[int, Meta(description="Nodes with data that is not saved yet.")]
     last_error: str | None
 
 
@@ -53,25 +54,27 @@ class LinkHealth(Struct, frozen=True, kw_only=True):
     """The nodes' connections."""
 
     open: int
-    replaced: Annotated[int, Meta(description="Links closed because the same node connected again.")]
+    replaced: Annotated[int, Meta(description="Connections closed because the same node connected again.")]
     refused_credentials: int
     flapping: Annotated[
         tuple[str, ...],
-        Meta(description="Nodes that replace each other's link: two machines share one credential."),
+        Meta(description="Nodes that replace each other's connection: two machines share one credential."),
     ]
 
 
 class GroupHealth(Struct, frozen=True, kw_only=True):
-    """One list of nodes that the hub asks."""
+    """One list of nodes that the hub polls."""
 
     name: str
     way: NodeWay
     nodes: int
     failing: Annotated[int, Meta(description="Nodes that cannot be reached or understood now.")]
-    missing: Annotated[int, Meta(description="Nodes that the list no longer names, soon forgotten.")]
+    missing: Annotated[
+        int, Meta(description="Nodes that are no longer in the list and will be removed soon.")
+    ]
     refused: Annotated[dict[str, str], Meta(description="Entries that are left out, and why.")]
-    found_at: Annotated[HubTime | None, Meta(description="When the list was last had.")]
-    trouble: Annotated[str | None, Meta(description="Why the last good list is still in force.")]
+    found_at: Annotated[HubTime | None, Meta(description="When the list was last read.")]
+    trouble: Annotated[str | None, Meta(description="Why the last good list is still in use.")]
     trouble_since: HubTime | None
 
 
@@ -94,7 +97,8 @@ class Health(Struct, frozen=True, kw_only=True):
     tick: int
     loops: tuple[LoopHealth, ...]
     store: StoreHealth
-    history: Annotated[HistoryHealth | None, Meta(description="Null: nothing is remembered.")] = None
+    history: Annotated[HistoryHealth | None, Meta(description="Null: no history is recorded.")] = None
+    load: LoadHealth = LoadHealth()
     links: LinkHealth
     lists: tuple[GroupHealth, ...]
     viewers: ViewerHealth
@@ -102,7 +106,7 @@ class Health(Struct, frozen=True, kw_only=True):
 
 
 class HealthSummary(Struct, frozen=True, kw_only=True):
-    """What everyone may know of the hub: monitors, and nodes that ask whether this is a hub and what time it is."""
+    """What everyone can see of the hub, for monitoring and for nodes that check the hub and its time."""
 
     status: Literal["ok", "degraded"]
     version: str
@@ -122,12 +126,12 @@ def health_for(health: Health, privacy: PrivacyClass | None) -> Health | HealthS
             uptime_seconds=health.uptime_seconds,
         )
     hidden = {
-        failing_reason(loop): f"{loop.name}: fails; the hub's log says why"
+        failing_reason(loop): f"{loop.name}: failing; the hub's log says why"
         for loop in health.loops
         if loop.state == "failing"
     }
     if health.history is not None:
-        hidden |= dict.fromkeys(health.history.reasons(), "history: fails; the hub's log says why")
+        hidden |= dict.fromkeys(health.history.reasons(), "history: failing; the hub's log says why")
     return structs.replace(
         health,
         reasons=tuple(hidden.get(reason, reason) for reason in health.reasons),

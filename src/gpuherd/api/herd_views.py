@@ -91,7 +91,7 @@ class HerdViews:
         None if these are too many to be put together at once, as where all are called 10.0.0.something.
         """
         privacy = _class_of(viewer)
-        ids = self._fleet.ids_called(name, with_hosts=privacy != "public")
+        ids = self._fleet.ids_called(name, with_hosts=privacy in ("member", "admin"))
         if len(ids) > SMALL_HERD:
             return None
         nodes = (self.node(viewer, node_id) for node_id in ids)
@@ -155,7 +155,7 @@ class HerdViews:
 def _class_of(viewer: Viewer) -> PrivacyClass:
     """Give the viewer's class. Routes have asked already; who sees totals alone gets nothing here."""
     if viewer.privacy is None or viewer.privacy == "counts":
-        raise HttpError(403, "forbidden", "only totals are shown to you")
+        raise HttpError(403, "forbidden", "you can only see totals")
     return viewer.privacy
 
 

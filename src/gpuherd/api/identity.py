@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from ipaddress import ip_address
 from typing import Protocol
 
 from msgspec import structs
@@ -11,6 +12,7 @@ from msgspec import structs
 from gpuherd.api.asgi import Scope, header
 from gpuherd.api.cookies import session_secret
 from gpuherd.api.errors import unavailable
+from gpuherd.api.networks import parse_networks
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.sender import SENDER_KEY, Sender, Senders
 from gpuherd.api.settings import HubSettings
@@ -30,6 +32,7 @@ _SHOWN_TO_ALL: dict[str | None, PrivacyClass | None] = {
     "off": None,
     "counts": "counts",
     "read": "public",
+    "names": None,
     None: None,
 }
 
@@ -54,7 +57,10 @@ class Identity:
         clock: Clock,
     ) -> None:
         self._senders = Senders(settings.trusted_proxies)
+        self._mount = settings.mount
         self._shown_to_all = _SHOWN_TO_ALL[settings.public]
+        self._named_networks = parse_networks(settings.public_networks, "hub.public_networks")
+        self._own_address = str(ip_address(settings.address.host))
         self._is_open_at_first = settings.public is None and settings.address.is_loopback
         self._authority = authority
         self._records = records
@@ -65,7 +71,7 @@ class Identity:
         self._trouble: Failed | None = None
         self.proxy_word: ProxyWord | None = None
         self.local_key_digest: str | None = None
-        """Of the key with which programs on this machine look at everything."""
+        """Of the key with which programs on this machine, and no others, look at everything."""
 
     async def viewer(self, scope: Scope) -> Viewer:
         """Find out; a bad or expired credential is nobody. ``HttpError`` 503 if the records do not answer."""
@@ -78,7 +84,7 @@ class Identity:
         if viewer is None:
             return Viewer(privacy=self._shown_to(sender), peer=sender.address)
         if viewer.privacy is None:  # a token that may not read sees at least what everyone sees
-            return structs.replace(viewer, privacy=self._shown_to_all)
+            return structs.replace(viewer, privacy=self._shown_to(sender))
         return viewer
 
     async def _someone(self, scope: Scope, sender: Sender) -> Viewer | None:
@@ -86,9 +92,13 @@ class Identity:
         if scheme.lower() == "bearer" and credential.startswith(API_TOKEN_PREFIX):
             # Whoever shows a token means it: a bad one is not made good by a cookie.
             return await self._by_key(credential.strip(), API_TOKEN_PREFIX, sender)
-        if scheme.lower() == "bearer" and self._is_local_key(credential.strip()):
+        if (
+            scheme.lower() == "bearer"
+            and self._is_local_key(credential.strip())
+            and self._is_this_machine(sender)
+        ):
             return Viewer(privacy="admin", peer=sender.address)
-        secret = session_secret(scope, sender)
+        secret = session_secret(scope, sender, self._mount)
         viewer = None if secret is None else await self._by_key(secret, SESSION_PREFIX, sender)
         if viewer is None and self.proxy_word is not None:
             return await self._by_proxy(self.proxy_word, scope, sender)
@@ -98,6 +108,11 @@ class Identity:
         return self.local_key_digest is not None and hmac.compare_digest(
             digest(credential), self.local_key_digest
         )
+
+    def _is_this_machine(self, sender: Sender) -> bool:
+        """Tell whether a program on the hub's machine asks: by loopback, or by the address on which the hub listens."""
+        is_told_by_stranger = not (sender.is_certain or sender.is_proxy)
+        return sender.is_local or (sender.address == self._own_address and not is_told_by_stranger)
 
     async def _by_key(self, secret: str, prefix: str, sender: Sender) -> Viewer | None:
         if not is_secret(secret, prefix):
@@ -134,12 +149,20 @@ class Identity:
     def _shown_to(self, sender: Sender) -> PrivacyClass | None:
         if self._is_open_at_first and sender.is_local and not self._authority.has_accounts:
             return "member"
-        return self._shown_to_all
+        return "names" if self._is_named(sender) else self._shown_to_all
+
+    def _is_named(self, sender: Sender) -> bool:
+        """Whether names are shown to whoever asks: only if the address is surely that of the client itself."""
+        if not self._named_networks or not sender.is_certain:
+            return False
+        address = ip_address(sender.address)
+        return any(address in network for network in self._named_networks)
 
     def is_current(self, viewer: Viewer) -> bool:
         """Tell whether someone who was let in earlier would be let in as the same now."""
         if viewer.account is None:
-            return viewer.privacy == self._shown_to_all or not self._authority.has_accounts
+            shown = (self._shown_to_all, "names" if self._named_networks else None)
+            return viewer.privacy in shown or not self._authority.has_accounts
         return self._authority.is_current(viewer, now=self._clock.wall())
 
     async def refresh(self, changed: str | None = None) -> None:

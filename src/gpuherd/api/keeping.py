@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from gpuherd.api.health import StoreHealth
 from gpuherd.api.history_keeping import HistoryKeeping
@@ -19,7 +19,18 @@ from gpuherd.records.last_reports import LastReport
 
 __all__ = ["Keeper", "ReportStore"]
 
-T = TypeVar("T")
+Saved = dict[str, Mapping[str, int]]
+"""Of each node the highest number of each run that is safe."""
+
+WRITE_SECONDS = 10.0
+
+
+class _Write(NamedTuple):
+    """What the writer's thread is at."""
+
+    batch: list[LastReport]
+    forgotten: list[str]
+    saved: asyncio.Future[Saved]
 
 
 class ReportStore(Protocol):
@@ -57,7 +68,7 @@ class Keeper:
         self._note_saved = note_saved
         self._clock = clock
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="gpuherd-keeper")
-        self._writing: asyncio.Future[dict[str, Mapping[str, int]]] | None = None
+        self._write: _Write | None = None
         self._waiting: dict[str, LastReport] = {}
         self._forgotten: set[str] = set()
         self._saved_at: float | None = None
@@ -78,39 +89,35 @@ class Keeper:
         self._forgotten.add(node_id)
 
     async def flush(self) -> None:
-        """Save everything new and acknowledge it; ``Failed`` if the store cannot.
+        """Save everything new and acknowledge it; ``Failed`` if the store cannot, or not in time.
 
-        That the journal has no room is for the history's own health to tell: last states go on at their pace.
+        A write that takes too long goes on, and the next call waits for it first: under overload, the writer must not
+        idle. That the journal has no room is for the history's own health to tell: last states go on at their pace.
         """
-        for kept in self._take_unsaved():
-            self._waiting[kept.node_id] = kept
-        batch, forgotten = list(self._waiting.values()), list(self._forgotten)
-        if not batch and not forgotten and self._history is None:
-            return
         try:
-            saved = await self._write(batch, forgotten)
+            async with asyncio.timeout(WRITE_SECONDS):
+                if self._write is not None:
+                    await self._finish(self._write)
+                self._write = self._begin()
+                if self._write is not None:
+                    await self._finish(self._write)
+        except TimeoutError:
+            self._last_error = f"a write takes longer than {WRITE_SECONDS:g} s; check the hub's disk and CPU"
+            raise Failed(self._last_error) from None
         except Failed as error:
             self._last_error = str(error)
             raise
-        self._last_error = None
-        self._saved_at = self._clock.wall()
-        self._forgotten.difference_update(forgotten)
-        for kept in batch:
-            if self._waiting.get(kept.node_id) is kept:
-                del self._waiting[kept.node_id]
-        self._note_saved((node_id, runs) for node_id, runs in saved.items() if node_id not in self._forgotten)
-        if self._history is not None:
-            self._history.settle()
 
-    async def _write(self, batch: list[LastReport], forgotten: list[str]) -> dict[str, Mapping[str, int]]:
-        """Save in the writer's thread; give what is safe now: of each node the highest number of each run."""
-        if self._writing is not None and not self._writing.done():
-            raise Failed("the disk has not answered yet; look at the hub's disk")
-        history = self._history
-        if history is not None and not history.gather() and not batch and not forgotten:
-            return {}
+    def _begin(self) -> _Write | None:
+        """Hand everything new to the writer's thread; none if there is nothing."""
+        for kept in self._take_unsaved():
+            self._waiting[kept.node_id] = kept
+        batch, forgotten, history = list(self._waiting.values()), list(self._forgotten), self._history
+        has_samples = history is not None and history.gather()
+        if not batch and not forgotten and not has_samples:
+            return None
 
-        def write() -> dict[str, Mapping[str, int]]:
+        def write() -> Saved:
             newly_kept = set() if history is None else history.write()
             for node_id in forgotten:
                 self._store.forget(node_id)
@@ -124,14 +131,29 @@ class Keeper:
                 node_id: history.runs(node_id) for node_id in newly_kept.union(kept.node_id for kept in batch)
             }
 
-        writing = self._writing = asyncio.get_running_loop().run_in_executor(self._writer, write)
+        saved = asyncio.get_running_loop().run_in_executor(self._writer, write)
+        saved.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # maybe nobody waits any more
+        return _Write(batch, forgotten, saved)
+
+    async def _finish(self, write: _Write) -> None:
+        """Wait for a write, and acknowledge what it saved."""
         try:
             # Shielded: a deadline must not make us believe that a write which goes on was given up.
-            return await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            self._last_error = "the disk has not answered yet; look at the hub's disk"
-            writing.add_done_callback(lambda done: done.cancelled() or done.exception())
-            raise
+            saved = await asyncio.shield(write.saved)
+        finally:
+            if write.saved.done():
+                self._write = None
+        self._last_error = None
+        self._saved_at = self._clock.wall()
+        self._forgotten.difference_update(write.forgotten)
+        for kept in write.batch:
+            if self._waiting.get(kept.node_id) is kept:
+                del self._waiting[kept.node_id]
+        self._note_saved((node_id, runs) for node_id, runs in saved.items() if node_id not in self._forgotten)
+        if self._history is not None:
+            self._history.settle()
 
     def close(self) -> None:
         """Close the store; call after a last flush."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from gpuherd.auth.enrolment import node_id_for
+from gpuherd.model.errors import Refused
 from gpuherd.model.targets import NodeWay, Target
 
-__all__ = ["FILE_NAME", "Arrival", "KnownNodes", "load_known", "save_known"]
+__all__ = ["FILE_NAME", "Arrival", "KnownNodes", "listed_ids", "load_known", "save_known"]
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,8 @@ class Arrival(Struct, frozen=True, kw_only=True):
     place: str = ""
     sender: str = ""
     """The address that speaks for it, where nothing better proves who that is."""
+    shown: str = ""
+    """What people call it, if that is another name."""
 
 
 class KnownNodes(Struct, frozen=True, kw_only=True):
@@ -44,8 +49,21 @@ def load_known(file: Path) -> KnownNodes:
     except FileNotFoundError:
         return KnownNodes()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        log.warning("%s cannot be read (%s); nodes show up again as their lists name them", file, error)
+        log.warning(
+            "cannot read %s (%s); configured nodes appear again when their lists are read", file, error
+        )
         return KnownNodes()
+
+
+def listed_ids(known: KnownNodes) -> frozenset[str]:
+    """Return the ids of all nodes that are in lists or reported by themselves."""
+    names = [target.name for targets in known.groups.values() for target in targets]
+    names += [arrival.name for arrival in known.arrivals]
+    ids = set()
+    for name in names:
+        with contextlib.suppress(Refused):  # the hub also leaves out a name that makes no id
+            ids.add(node_id_for(name))
+    return frozenset(ids)
 
 
 def save_known(file: Path, known: KnownNodes) -> None:

@@ -21,6 +21,6 @@ def parse_networks(texts: Iterable[str], key: str) -> tuple[Network, ...]:
             networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError as error:
             raise Misconfigured(
-                f'{key}: "{text}" is no network; write for example "192.168.0.0/24", or one address'
+                f'{key}: "{text}" is not a network; write for example "192.168.0.0/24", or one address'
             ) from error
     return tuple(networks)

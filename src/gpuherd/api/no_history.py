@@ -27,7 +27,7 @@ def _refuse() -> NoReturn:
     raise HttpError(
         503,
         "history_off",
-        "this hub remembers nothing; an admin can set history.enabled = true in gpuherd.toml",
+        "history is turned off on this hub; an admin can set history.enabled = true in gpuherd.toml",
     )
 
 

@@ -56,18 +56,22 @@ class Group:
         """Tell what everyone who looks should know."""
         told = []
         if self.trouble is not None:
-            kept = f"; the {len(self.contacts)} nodes of the last good list stay" if self.contacts else ""
+            kept = (
+                f"; the {len(self.contacts)} nodes of the last good list are still used"
+                if self.contacts
+                else ""
+            )
             told.append(
                 FleetNotice(
                     code="list_failed",
-                    message=f"the nodes of {self.name} cannot be looked up: {self.trouble}{kept}",
+                    message=f"cannot load the node list {self.name}: {self.trouble}{kept}",
                     since=self.trouble_since,
                 )
             )
         told += [FleetNotice(code="list_remark", message=remark) for remark in self.remarks]
         for name, reason in list(self.refused.items())[:TOLD_REFUSALS]:
             told.append(
-                FleetNotice(code="node_refused", message=f"{name} of {self.name} is left out: {reason}")
+                FleetNotice(code="node_refused", message=f"{name} in {self.name} is ignored: {reason}")
             )
         return told
 

@@ -9,6 +9,7 @@ from gpuherd.api.settings import HubSettings
 from gpuherd.records.audit import AuditRecords
 from gpuherd.records.bookings import BookingRecords
 from gpuherd.records.database import open_records, records_file
+from gpuherd.records.devices import DeviceRecords
 from gpuherd.records.nodes import NodeRecords
 from gpuherd.records.people import PeopleRecords
 
@@ -23,6 +24,7 @@ class OpenRecords(Struct, frozen=True, kw_only=True):
     people: PeopleRecords
     audit: AuditRecords
     bookings: BookingRecords
+    devices: DeviceRecords
 
     def close(self) -> None:
         """Close every connection."""
@@ -38,4 +40,5 @@ def open_hub_records(settings: HubSettings) -> OpenRecords:
         people=PeopleRecords(engine),
         audit=AuditRecords(engine),
         bookings=BookingRecords(engine),
+        devices=DeviceRecords(engine),
     )

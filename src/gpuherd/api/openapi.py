@@ -30,6 +30,7 @@ from gpuherd.api.people_views import (
     TokenRequest,
 )
 from gpuherd.api.resources.enroll import EnrolmentRequest, EnrolmentResult
+from gpuherd.api.resources.nodes import AcknowledgedFaults, NamedGpu
 from gpuherd.api.resources.reports import ReportReceipt
 from gpuherd.api.resources.session import LoginRequest, SessionView
 from gpuherd.api.resources.setup import SetupRequest
@@ -68,6 +69,8 @@ _ROOTS: tuple[type[Struct], ...] = (
     FleetView,
     Glance,
     NodeView,
+    NamedGpu,
+    AcknowledgedFaults,
     RecentView,
     DeviceView,
     UserView,
@@ -121,7 +124,9 @@ _ROOTS: tuple[type[Struct], ...] = (
 )
 _MEDIA_TYPES = {"csv": "text/csv", "markdown": "text/markdown", "html": "text/html"}
 _NODE_OPERATIONS = {"postReport", "agentLink"}
-_DESCRIPTION = "See, share and book every GPU you own. Numbers are in base units; null is unknown."
+_DESCRIPTION = (
+    "See, share and book the GPUs of all your machines. Numbers are in base units; null means unknown."
+)
 
 
 def _components() -> dict[str, Any]:
@@ -132,14 +137,14 @@ def _components() -> dict[str, Any]:
 
 def _complete_operation(operation: dict[str, Any]) -> None:
     error = {
-        "description": "Not a success; the body says why.",
+        "description": "Error; the body says why.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
     }
     operation["responses"].pop("400", None)
     operation["responses"]["default"] = error
     if operation["operationId"] == "agentLink":
         del operation["responses"]["200"]
-        operation["responses"]["101"] = {"description": "The link is open."}
+        operation["responses"]["101"] = {"description": "The connection is open."}
     operation.pop("deprecated", None)
     _tell_formats(operation)
     for parameter in operation.get("parameters", ()):

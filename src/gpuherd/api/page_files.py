@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import html
-import mimetypes
 import re
 from pathlib import Path
 
-from msgspec import Struct
-
 from gpuherd.api.asgi import Scope, Send, answer, header
 from gpuherd.api.errors import HttpError
+from gpuherd.api.static_file import StaticFile
 
 __all__ = ["PAGE_FOLDER", "PageFiles"]
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 """Where the package's build puts the page."""
+PAGE_PATHS = ("/", "/index.html", "/index", "/gpus")
+"""Where the page is; the last two are addresses of the XML-RPC monitor's page, in people's bookmarks."""
 
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -25,7 +23,6 @@ _POLICY = (
 )
 _HASHED = re.compile(r"-[A-Za-z0-9_-]{8,}\.\w+$")
 """Vite puts a hash of the content into names: such a file never changes."""
-_COMPRESSIBLE = frozenset({".css", ".html", ".js", ".json", ".map", ".mjs", ".svg", ".txt", ".webmanifest"})
 _NOT_BUILT = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>gpuherd</title></head>
@@ -38,31 +35,19 @@ and start again.</p>
 </body>
 </html>
 """
+_MISSING = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Not found · gpuherd</title></head>
+<body>
+<h1>There is no page at this address</h1>
+<p><a href=".">Go to the herd</a></p>
+</body>
+</html>
+"""
 
 
-class _File(Struct, frozen=True):
-    body: bytes
-    compressed: bytes | None
-    etag: bytes
-    media_type: bytes
-    cache_control: bytes
-
-
-def _file(name: str, body: bytes) -> _File:
-    suffix = Path(name).suffix
-    media_type = mimetypes.types_map.get(suffix, "application/octet-stream")
-    if suffix in (".js", ".mjs"):
-        media_type = "text/javascript"
-    if media_type.startswith("text/"):
-        media_type += "; charset=utf-8"
-    compressed = gzip.compress(body, 9, mtime=0) if suffix in _COMPRESSIBLE else None
-    return _File(
-        body,
-        compressed if compressed is not None and len(compressed) < len(body) else None,
-        b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode(),
-        media_type.encode(),
-        b"public, max-age=31536000, immutable" if _HASHED.search(name) else b"no-cache",
-    )
+def _file(name: str, body: bytes) -> StaticFile:
+    return StaticFile.of(name, body, is_immutable=_HASHED.search(name) is not None)
 
 
 class PageFiles:
@@ -70,7 +55,7 @@ class PageFiles:
 
     def __init__(self, folder: Path, mount: str) -> None:
         """Read the folder; a missing one gives a page that says how to build it."""
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, StaticFile] = {}
         if (folder / "index.html").is_file():
             for path in sorted(folder.rglob("*")):
                 if path.is_file():
@@ -80,31 +65,17 @@ class PageFiles:
         else:
             index = _NOT_BUILT
         base = f'<base href="{html.escape(mount)}/">'
-        self._files["/"] = self._files["/index.html"] = _file(
-            "index.html", index.replace("<head>", f"<head>{base}", 1).encode()
-        )
+        self._missing = _MISSING.replace("<head>", f"<head>{base}", 1).encode()
+        page = _file("index.html", index.replace("<head>", f"<head>{base}", 1).encode())
+        self._files |= dict.fromkeys(PAGE_PATHS, page)
 
     async def serve(self, scope: Scope, send: Send, path: str) -> None:
         """Answer a request for ``path``, which is relative to the base path. ``HttpError`` if there is nothing."""
         file = self._files.get(path)
+        if file is None and scope["method"] == "GET" and "text/html" in (header(scope, b"accept") or ""):
+            headers = [(b"content-type", b"text/html; charset=utf-8"), (b"content-security-policy", _POLICY)]
+            await answer(send, 404, headers, self._missing)
+            return
         if file is None:
             raise HttpError(404, "not_found", "there is nothing at this address")
-        if scope["method"] not in ("GET", "HEAD"):
-            raise HttpError(
-                405, "method_not_allowed", "this address can only be read", headers={"Allow": "GET, HEAD"}
-            )
-        headers = [
-            (b"etag", file.etag),
-            (b"cache-control", file.cache_control),
-            (b"vary", b"accept-encoding"),
-            (b"content-security-policy", _POLICY),
-        ]
-        if file.etag.decode() in (header(scope, b"if-none-match") or ""):
-            await answer(send, 304, headers, b"")
-            return
-        body = file.body
-        if file.compressed is not None and "gzip" in (header(scope, b"accept-encoding") or ""):
-            headers.append((b"content-encoding", b"gzip"))
-            body = file.compressed
-        headers.append((b"content-type", file.media_type))
-        await answer(send, 200, headers, body if scope["method"] == "GET" else b"")
+        await file.serve(scope, send, [(b"content-security-policy", _POLICY)])

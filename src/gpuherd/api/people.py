@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType, structs
 
+from gpuherd.api.command_reads import ACTION as COMMANDS_READ
 from gpuherd.api.errors import HttpError
 from gpuherd.api.identity import Identity
 from gpuherd.api.open_records import OpenRecords
@@ -36,6 +37,7 @@ from gpuherd.model.errors import Refused
 from gpuherd.model.history import UsageSession
 from gpuherd.model.people import Account, AuditEntry, Viewer
 from gpuherd.model.text import clean
+from gpuherd.records.audit import Deed
 
 __all__ = ["PeopleDesk", "PersonalPast"]
 
@@ -57,9 +59,7 @@ def _labels(texts: Collection[str] | UnsetType, path: str) -> tuple[str, ...] | 
         return None
     for text in texts:
         if not text or clean(text) != text or text != text.strip():
-            raise HttpError(
-                422, "bad_text", "a name is empty or has characters that cannot be seen", path=path
-            )
+            raise HttpError(422, "bad_text", "a name is empty or contains invisible characters", path=path)
     return tuple(sorted(set(texts)))
 
 
@@ -126,7 +126,7 @@ class PeopleDesk:
         """
         own = _own(viewer)
         if own.source != "local":
-            raise Refused("password_elsewhere", f"your password is kept by {own.source}; change it there")
+            raise Refused("password_elsewhere", f"your password is managed by {own.source}; change it there")
         check_new_password(change.new_password, own.name)
         await self._reception.check_own_password(own, change.old_password, sender)
         password_hash = await self._reception.hash(change.new_password)
@@ -242,7 +242,7 @@ class PeopleDesk:
         """Forget oneself. ``Refused`` ``name_wrong`` or ``password_wrong`` if it was not meant."""
         own = _own(viewer)
         if name != own.name:
-            raise Refused("name_wrong", "write your own name to confirm that everything about you shall go")
+            raise Refused("name_wrong", "type your own name to confirm the deletion of all your data")
         await self._reception.check_own_password(own, password, sender)
         await self._erase(own.id, viewer)
 
@@ -305,7 +305,9 @@ class PeopleDesk:
         """Give someone a new password, made up here; all sessions, tokens and calendars end."""
         account = await self.account(account_id)
         if account.source != "local":
-            raise Refused("password_elsewhere", f"this password is kept by {account.source}; change it there")
+            raise Refused(
+                "password_elsewhere", f"this password is managed by {account.source}; change it there"
+            )
         password = random_password()
         password_hash = await self._reception.hash(password)
         await self._change(
@@ -330,9 +332,18 @@ class PeopleDesk:
         await self._erase(account_id, viewer)
 
     async def export(self, viewer: Viewer, account_id: str) -> AccountExport:
-        """Give everything that is kept about someone; ``HttpError`` 429 while one is being made for who asks."""
+        """Give everything that is kept about someone; ``HttpError`` 429 while one is being made for who asks.
+
+        Whole command lines are in it: who reads those of someone else has an entry in the audit log.
+        """
+        own = _own(viewer)
         await self.account(account_id)
-        return await self._exported(account_id, _own(viewer).id)
+        if account_id != own.id:
+            deed = Deed(
+                COMMANDS_READ, account_id, "all that is kept about them", actor_of(viewer), self._clock.wall()
+            )
+            await self._calls.run(self._audit.append, [deed])
+        return await self._exported(account_id, own.id)
 
     async def audit(self, wanted: AuditFilter) -> tuple[AuditEntry, ...]:
         """Search the audit log, the newest first."""
@@ -379,7 +390,7 @@ class PeopleDesk:
             raise HttpError(
                 429,
                 "export_running",
-                "an export for you is being made already; wait for it to end",
+                "your data is already being exported; wait for it to finish",
                 headers={"Retry-After": "5"},
             )
         self._exporting.add(asker_id)
@@ -400,7 +411,7 @@ class PeopleDesk:
         admins = [one.id for one in accounts if one.role == "admin" and not one.is_disabled]
         if admins == [account_id]:
             raise Refused(
-                "last_admin", "this is the last admin who can log in; make someone else an admin before"
+                "last_admin", "this is the last admin who can log in; make someone else an admin first"
             )
         return account
 

@@ -42,14 +42,14 @@ class KeptSession(Struct, frozen=True, kw_only=True):
     id: str
     created_at: EpochTime
     expires_at: EpochTime
-    seen_at: Annotated[float, Meta(description="When it was last used, to within a minute or so.")]
-    peer: Annotated[str, Meta(description="Address from which the login came.")]
-    agent: Annotated[str, Meta(description="What the browser calls itself.")]
-    is_current: Annotated[bool, Meta(description="Whether it is the one that asks.")]
+    seen_at: Annotated[float, Meta(description="When it was last used, within about a minute.")]
+    peer: Annotated[str, Meta(description="Address of the login.")]
+    agent: Annotated[str, Meta(description="Name of the browser.")]
+    is_current: Annotated[bool, Meta(description="Whether it is the current session.")]
 
 
 class KeptToken(Struct, frozen=True, kw_only=True):
-    """A key for programs, without its secret."""
+    """An API token, without its secret."""
 
     id: str
     title: str
@@ -57,12 +57,12 @@ class KeptToken(Struct, frozen=True, kw_only=True):
     created_at: EpochTime
     expires_at: EpochTime
     seen_at: Annotated[
-        float | None, Meta(description="When it was last used, to within a minute or so; null: never.")
+        float | None, Meta(description="When it was last used, within about a minute; null: never.")
     ] = None
 
 
 class TokenRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A token to be made."""
+    """A token to create."""
 
     title: Annotated[Label, Meta(min_length=1, description="What it is for.")]
     scopes: Annotated[
@@ -70,7 +70,8 @@ class TokenRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Meta(
             min_length=1,
             max_length=3,
-            description="read: look; book: make and change bookings; admin: everything an admin may. Within the role.",
+            description="read: view; book: make and change bookings; admin: everything an admin can do. Within the "
+            "account's role.",
         ),
     ]
     days: Annotated[int, Meta(ge=1, le=MAX_TOKEN_DAYS, description="How long it is valid.")] = (
@@ -82,7 +83,7 @@ class CreatedToken(Struct, frozen=True, kw_only=True):
     """A new token."""
 
     id: str
-    token: Annotated[str, Meta(description="The secret, shown this once; send it as Authorization: Bearer.")]
+    token: Annotated[str, Meta(description="The secret, shown only once; send it as Authorization: Bearer.")]
     title: str
     scopes: tuple[TokenScope, ...]
     created_at: EpochTime
@@ -90,38 +91,38 @@ class CreatedToken(Struct, frozen=True, kw_only=True):
 
 
 class PasswordChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new password for oneself."""
+    """A new password for your account."""
 
     old_password: Password
     new_password: Annotated[Password, Meta(description="At least ten characters.")]
 
 
 class Renaming(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one may change of one's own account."""
+    """What you can change in your own account."""
 
-    display_name: Annotated[Label, Meta(description="What others read; empty: the name.")]
+    display_name: Annotated[Label, Meta(description="Display name; empty: the account's name.")]
 
 
 class ErasureRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """That one really means it."""
+    """Confirmation."""
 
-    name: Annotated[str, Meta(max_length=200, description="One's own name.")]
-    password: Annotated[Password, Meta(description="One's password, if the account has one here.")] = ""
+    name: Annotated[str, Meta(max_length=200, description="Your name.")]
+    password: Annotated[Password, Meta(description="Your password, if the account has one on this hub.")] = ""
 
 
 class AccountRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A local account to be made."""
+    """A local account to create."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=96, description="To log in with.")]
+    name: Annotated[str, Meta(min_length=1, max_length=96, description="Name to log in with.")]
     role: Role = "member"
-    display_name: Annotated[Label | None, Meta(description="What others read; the name unless given.")] = None
+    display_name: Annotated[Label | None, Meta(description="Display name. Default: the name.")] = None
     password: Annotated[
-        Password | None, Meta(description="At least ten characters; made up and told once unless given.")
+        Password | None, Meta(description="At least ten characters. Default: generated and shown once.")
     ] = None
-    groups: Annotated[Groups | UnsetType, Meta(description="Groups to be in.")] = UNSET
+    groups: Annotated[Groups | UnsetType, Meta(description="Groups of the account.")] = UNSET
     linux_names: Annotated[
         LinuxNames | UnsetType,
-        Meta(description="Users on the nodes that are this person, besides the one of the same name."),
+        Meta(description="Linux users that belong to this person, besides the one of the same name."),
     ] = UNSET
 
 
@@ -130,33 +131,35 @@ class CreatedAccount(Struct, frozen=True, kw_only=True):
 
     account: Account
     password: Annotated[
-        str | None, Meta(description="The password that was made up, shown this once; null if one was given.")
+        str | None, Meta(description="Generated password, shown only once; null if you set one.")
     ]
 
 
 class AccountChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an admin changes of an account; what is not given stays."""
+    """Changes of an account by an admin. Fields that are left out do not change."""
 
-    display_name: Annotated[Label | UnsetType, Meta(description="What others read.")] = UNSET
+    display_name: Annotated[Label | UnsetType, Meta(description="Display name that others see.")] = UNSET
     role: Role | UnsetType = UNSET
-    groups: Annotated[Groups | UnsetType, Meta(description="All groups, instead of those before.")] = UNSET
+    groups: Annotated[Groups | UnsetType, Meta(description="All groups; they replace the previous ones.")] = (
+        UNSET
+    )
     linux_names: Annotated[
         LinuxNames | UnsetType,
-        Meta(description="All users on the nodes that are this person, instead of those before."),
+        Meta(description="All Linux users that belong to this person; they replace the previous ones."),
     ] = UNSET
     is_disabled: Annotated[
-        bool | UnsetType, Meta(description="Whether the person is kept out, without anything being lost.")
+        bool | UnsetType, Meta(description="Whether the account is disabled. Nothing is lost.")
     ] = UNSET
 
 
 class TemporaryPassword(Struct, frozen=True, kw_only=True):
-    """A password that was made up."""
+    """A generated password."""
 
-    password: Annotated[str, Meta(description="Shown this once; the person should change it.")]
+    password: Annotated[str, Meta(description="Shown only once; the person should change it.")]
 
 
 class FeedView(Struct, frozen=True, kw_only=True):
-    """A calendar that is read by a secret address, without the address."""
+    """A calendar with a secret address, without the address."""
 
     id: str
     kind: FeedKind
@@ -165,7 +168,7 @@ class FeedView(Struct, frozen=True, kw_only=True):
 
 
 class AccountExport(Struct, frozen=True, kw_only=True):
-    """Everything that is kept about a person."""
+    """Everything that is stored about a person."""
 
     exported_at: EpochTime
     account: Account
@@ -175,7 +178,7 @@ class AccountExport(Struct, frozen=True, kw_only=True):
     bookings: list[Booking]
     audit: Annotated[list[AuditEntry], Meta(description="What the person did, and what was done to them.")]
     usage: Annotated[
-        list[UsageSession], Meta(description="Stays on devices, as far back as they bear a name.")
+        list[UsageSession], Meta(description="Sessions on devices, as far back as they have a name.")
     ] = []
 
 

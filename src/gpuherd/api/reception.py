@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
+import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from gpuherd.api.identity import Identity
 from gpuherd.api.open_records import OpenRecords
 from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.sender import Sender
+from gpuherd.api.sparing_log import SparingLog
 from gpuherd.api.threads import BoundedThreads, TooMuchWork
 from gpuherd.auth.attempts import FailedAttempts, NameAttempts
 from gpuherd.auth.authority import ALL_SCOPES, Authority, Key
@@ -30,18 +32,28 @@ from gpuherd.auth.ways import LoginWays, VouchedFor
 from gpuherd.fleet.clock import Clock
 from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.people import Account, Actor, Viewer
-from gpuherd.model.text import clean
+from gpuherd.model.text import clean, plain_name
 from gpuherd.records.audit import Deed
 
 __all__ = ["LoggedIn", "Reception", "actor_of", "shown_name"]
 
 log = logging.getLogger(__name__)
 
-MAX_WAITING_PASSWORDS = 32
-PASSWORD_SECONDS = 20.0
+MAX_WAITING_PASSWORDS = 256
+MAX_WAITING_OF_ONE = 2
+"""Of one address. Not with one name: whoever tries it from many addresses would keep its owner out."""
+MAX_LOGINS_BY_NAME = 30
+"""Logins with one name per minute, even with the right password."""
+FAILURE_SECONDS = 1.0
+"""Who tries too often is answered no sooner, so that a flood of logins costs little.
+
+Where services also check passwords, the same holds for wrong ones, whichever service was asked.
+"""
+PASSWORD_SECONDS = 25.0
+"""Less than a request may take: who has waited this long is asked to try again."""
 WAY_THREADS = 4
 WAY_SECONDS = 25.0
-CROWDED = "too many logins at a time; try again in a moment"
+CROWDED = "too many logins at once; try again in a moment"
 CROWDED_SECONDS = 5
 UNKNOWN_NAME = "unknown name"
 QUIET = 5
@@ -58,9 +70,9 @@ class LoggedIn(Struct, frozen=True, kw_only=True):
     key: str
     lifetime_seconds: float
 
-    def cookie(self, sender: Sender) -> str:
+    def cookie(self, sender: Sender, mount: str) -> str:
         """Give the ``Set-Cookie`` header for whoever logged in."""
-        return session_cookie(self.secret, sender, lifetime_seconds=self.lifetime_seconds)
+        return session_cookie(self.secret, sender, mount, lifetime_seconds=self.lifetime_seconds)
 
     def viewer(self, sender: Sender) -> Viewer:
         """Give who this is from now on."""
@@ -124,16 +136,22 @@ class Reception:
             max_waiting=MAX_WAITING_PASSWORDS,
             deadline_seconds=PASSWORD_SECONDS,
             niceness=QUIET,
+            max_in_lane=MAX_WAITING_OF_ONE,
         )
         self._asking = BoundedThreads(
             "login ways",
             threads=WAY_THREADS,
             max_waiting=MAX_WAITING_PASSWORDS,
             deadline_seconds=WAY_SECONDS,
+            max_in_lane=WAY_THREADS,
         )
         self._attempts = FailedAttempts()
         self._name_attempts = NameAttempts()
+        self._logins = FailedAttempts(limit=MAX_LOGINS_BY_NAME, max_senders=16_384, whose="with this name")
         self._failed_logins = FailedLogins()
+        self._silent_ways: set[str] = set()
+        """Ways that failed when they were last asked."""
+        self._sparing = SparingLog(log, limit=10)
 
     @property
     def ways(self) -> LoginWays:
@@ -145,9 +163,10 @@ class Reception:
         """Whether there is an admin who can log in."""
         return self._authority.is_set_up
 
-    def check_crowd(self) -> None:
-        """Raise ``HttpError`` 429 while too many wait for their password to be checked."""
-        if self._hashing.is_full:
+    async def check_crowd(self, sender: Sender) -> None:
+        """Raise ``HttpError`` 429 while too many wait for their password to be checked, there or altogether."""
+        if self._hashing.is_full(sender.place, has_place=sender.has_place):
+            await asyncio.sleep(FAILURE_SECONDS)
             raise HttpError(429, "too_many_attempts", CROWDED, headers={"Retry-After": str(CROWDED_SECONDS)})
 
     def close(self) -> None:
@@ -165,8 +184,8 @@ class Reception:
             raise HttpError(
                 403,
                 "insecure",
-                "passwords are not taken over plain HTTP, where others could read them: serve HTTPS "
-                "(hub.tls_certificate), name the proxy that does (hub.trusted_proxies), or accept the risk "
+                "passwords are not accepted over plain HTTP, where others could read them: serve HTTPS "
+                "(hub.tls_certificate), set the address of an HTTPS proxy (hub.trusted_proxies), or accept the risk "
                 "(login.plain_http)",
             )
 
@@ -179,16 +198,50 @@ class Reception:
 
         ``Refused`` ``login_failed`` for a wrong one of either, ``too_many_attempts`` for the hasty and for a crowd.
         """
-        self._attempts.check(_place(sender), self._clock.monotonic())
-        if self._ways.passwords:  # of local names, too: or it could be seen which are local
-            self._name_attempts.begin(name, sender.address, self._clock.monotonic())
-        proven = await self._prove(name, password, sender)
+        began = self._clock.monotonic()
+        try:
+            self._attempts.check(sender.place, began)
+            self._logins.check(plain_name(name), began)
+            proven = await self._prove_once(name, password, sender)
+        except (Refused, Failed):
+            await self._until_failures_are_told(began)
+            raise
         if proven is None:
-            self._attempts.failed(_place(sender), self._clock.monotonic())
-            await self._tell_of_failure(name, sender)
-            raise Refused("login_failed", "the name or the password is wrong")
+            # Neither the response time nor the answer may reveal which names exist, and in which service.
+            if self._ways.passwords:
+                await self._until_failures_are_told(began)
+            if self._silent_ways:
+                raise self._cannot_ask()
+            raise Refused("login_failed", "wrong name or password")
         self._name_attempts.succeeded(name, sender.address)
+        now = self._clock.monotonic()
+        self._logins.check(plain_name(name), now)  # others may have come in meanwhile
+        self._logins.failed(plain_name(name), now)
         return await self._begin(proven, sender=sender, agent=agent, before=before)
+
+    async def _until_failures_are_told(self, began: float) -> None:
+        await asyncio.sleep(began + FAILURE_SECONDS - self._clock.monotonic())
+
+    async def _prove_once(self, name: str, password: str, sender: Sender) -> _Proven | None:
+        """Check the password; for a name that was tried too often, only if the account is local.
+
+        Nobody can lock a local account by trying its name. A wrong password gets the same answer for every name.
+        """
+        refusal: Refused | None = None
+        if self._ways.passwords:
+            try:
+                self._name_attempts.begin(name, sender.address, self._clock.monotonic())
+            except Refused as error:
+                refusal = error
+        account, kept = await self._calls.run(self._look_up, name)
+        proven = None
+        if refusal is None or kept is not None:
+            proven = await self._prove(name, password, sender, account, kept)
+        if proven is None:
+            await self._count_failure(name, sender)
+            if refusal is not None:
+                raise refusal
+        return proven
 
     async def enter(self, vouched: VouchedFor, *, sender: Sender, agent: str, before: Viewer) -> LoggedIn:
         """Log in someone for whom another service vouches; ``Refused`` if that person may not enter here."""
@@ -211,12 +264,15 @@ class Reception:
 
         ``Refused`` ``code_invalid``, ``setup_done``, ``name_invalid`` or ``password_weak``.
         """
-        self._attempts.check(_place(sender), self._clock.monotonic())
-        name = account_name(name)
-        check_new_password(password, name)
+        self._attempts.check(sender.place, self._clock.monotonic())
         by = Actor(account_id=None, label="set-up link", peer=sender.address)
         try:
+            # First what costs nothing: anyone may ask.
+            if self.is_set_up:
+                raise Refused("setup_done", "this hub has an admin already; log in instead")  # noqa: TRY301
             wanted = setup_digest(code)
+            name = account_name(name)
+            check_new_password(password, name)
             password_hash = await self.hash(password)
             account = await self._calls.run(
                 self._records.people.take_setup_code,
@@ -228,7 +284,7 @@ class Reception:
                 by=by,
             )
         except Refused:
-            self._attempts.failed(_place(sender), self._clock.monotonic())
+            self._attempts.failed(sender.place, self._clock.monotonic())
             raise
         await self._identity.refresh()
         nobody = Viewer(privacy=None, peer=sender.address)
@@ -250,29 +306,32 @@ class Reception:
 
         For accounts without a password here there is nothing to prove.
         """
-        self._attempts.check(_place(sender), self._clock.monotonic())
+        self._attempts.check(sender.place, self._clock.monotonic())
         kept = await self._calls.run(self._records.people.password_hash, account.id)
         if kept is None:
             return
-        if not await self._slowly(lambda: self._passwords.matches(password, kept)):
-            self._attempts.failed(_place(sender), self._clock.monotonic())
+        if not await self._slowly(lambda: self._passwords.matches(password, kept), sender):
+            self._attempts.failed(sender.place, self._clock.monotonic())
             raise Refused("password_wrong", "this is not your password")
 
-    async def _slowly(self, work: Callable[[], T]) -> T:
+    async def _slowly(self, work: Callable[[], T], sender: Sender | None = None) -> T:
+        """Do the work in a thread; addresses take turns."""
+        place, has_place = (None, False) if sender is None else (sender.place, sender.has_place)
         try:
-            return await self._hashing.run(work)
+            return await self._hashing.run_in_lane(place, work, has_place=has_place)
         except (TooMuchWork, TimeoutError):
             raise Refused("too_many_attempts", CROWDED) from None
 
-    async def _prove(self, name: str, password: str, sender: Sender) -> _Proven | None:
-        account, kept = await self._calls.run(self._look_up, name)
+    async def _prove(
+        self, name: str, password: str, sender: Sender, account: Account | None, kept: str | None
+    ) -> _Proven | None:
         if account is None or account.source != "local":
-            vouched = await self._ask_ways(name, password, account)
+            vouched = await self._ask_ways(name, password, account, sender)
             if vouched is not None:
                 return _Proven(await self.account_for(vouched, sender))
             if self._ways.passwords and account is not None:
                 return None
-        is_right = await self._slowly(lambda: self._passwords.matches(password, kept))
+        is_right = await self._slowly(lambda: self._passwords.matches(password, kept), sender)
         if not is_right or kept is None or account is None or account.is_disabled:
             return None
         if self._passwords.is_outdated(kept):
@@ -296,29 +355,39 @@ class Reception:
             return account, None
         return account, self._records.people.password_hash(account.id)
 
-    async def _ask_ways(self, name: str, password: str, account: Account | None) -> VouchedFor | None:
+    async def _ask_ways(
+        self, name: str, password: str, account: Account | None, sender: Sender
+    ) -> VouchedFor | None:
         """Ask elsewhere: the service that vouched before, or all of them in turn for someone new."""
-        failure: Failed | None = None
+        has_failed = False
         for way in self._ways.passwords:
             if account is not None and way.name != account.source:
                 continue
             try:
-                vouched = await self._asking.run(way.check, name, password)
+                check = partial(way.check, name, password)
+                vouched = await self._asking.run_in_lane(sender.place, check, has_place=sender.has_place)
             except TooMuchWork:
                 raise Refused("too_many_attempts", CROWDED) from None
             except (TimeoutError, Failed) as error:
                 # Its own text may name addresses that are nobody's business who is not logged in.
-                log.warning("login by %s: %s", way.name, str(error) or "no answer in time")
-                failure = Failed(
-                    f"passwords kept by {way.name} cannot be checked now; try again later, or ask an admin: the "
-                    "hub's log says why"
+                self._sparing.warning(
+                    way.name, f"the login service {way.name} failed: {str(error) or 'no response in time'}"
                 )
+                self._silent_ways.add(way.name)
+                has_failed = True
             else:
+                self._silent_ways.discard(way.name)
                 if vouched is not None:
                     return vouched
-        if failure is not None:
-            raise failure
+        if has_failed:
+            raise self._cannot_ask()
         return None
+
+    def _cannot_ask(self) -> Failed:
+        return Failed(
+            "wrong name or password, or a login service that does not respond now "
+            f"({', '.join(sorted(self._silent_ways))}); try again later, or ask an admin: the hub's log says why"
+        )
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -332,11 +401,10 @@ class Reception:
             account,
             now=now,
             lifetime_seconds=lifetime_seconds,
-            peer=sender.address,
             agent=agent,
+            by=_person(account, sender),
             password_hash=proven.password_hash,
         )
-        await self.tell_of_login(account, sender)
         if self._authority.account(account.id) is None:
             await self._identity.refresh()
             generation = self._authority.generation
@@ -358,9 +426,8 @@ class Reception:
         )
 
     async def tell_of_login(self, account: Account, sender: Sender) -> None:
-        """Write a login that succeeded into the audit log."""
-        by = Actor(account_id=account.id, label=account.name, peer=sender.address)
-        deed = Deed("login.ok", account.id, account.source, by, self._clock.wall())
+        """Write a login that makes no session into the audit log."""
+        deed = Deed("login.ok", account.id, account.source, _person(account, sender), self._clock.wall())
         await self._calls.run(self._records.audit.append, [deed])
 
     async def _end(self, key: str, viewer: Viewer, action: str) -> None:
@@ -374,19 +441,21 @@ class Reception:
         )
         await self._identity.refresh(None if viewer.account is None else viewer.account.id)
 
-    async def _tell_of_failure(self, name: str, sender: Sender) -> None:
+    async def _count_failure(self, name: str, sender: Sender) -> None:
+        self._attempts.failed(sender.place, self._clock.monotonic())
         detail = self._failed_logins.take(self._clock.monotonic())
         if detail is not None:
             by = Actor(account_id=None, label="nobody", peer=sender.address)
             # Never what was typed: people type their password where the name belongs.
             account = await self._calls.run(self._records.people.account_by_name, name)
+            whose = UNKNOWN_NAME if account is None else account.name
+            log.warning(
+                "login failed for %s from %s%s", whose, sender.address, f" ({detail})" if detail else ""
+            )
             subject = UNKNOWN_NAME if account is None else account.id
             deed = Deed("login.failed", subject, detail, by, self._clock.wall())
             await self._calls.run(self._records.audit.append, [deed])
 
 
-def _place(sender: Sender) -> str:
-    """Give what failures are counted by: an address, or the network that one machine has to itself with IPv6."""
-    if ":" not in sender.address:
-        return sender.address
-    return str(ipaddress.IPv6Network((sender.address, 64), strict=False))
+def _person(account: Account, sender: Sender) -> Actor:
+    return Actor(account_id=account.id, label=account.name, peer=sender.address)

@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 from gpuherd.api.threads import BoundedThreads, TooMuchWork
 from gpuherd.model.errors import Failed
 
-__all__ = ["RecordCalls"]
+__all__ = ["NoAnswer", "RecordCalls"]
 
 THREADS = 4
 MAX_WAITING = 256
@@ -16,6 +16,10 @@ DEADLINE_SECONDS = 10.0
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class NoAnswer(Failed):
+    """A call took too long; a write may still take effect."""
 
 
 class RecordCalls:
@@ -35,16 +39,15 @@ class RecordCalls:
     async def run(self, verb: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a verb and give its answer; what it raises is raised here.
 
-        ``Failed`` at once if too many are waiting, and after the deadline if there is no answer. In the second case a
-        verb that has begun may still take effect: after a write, look before trying again.
+        ``Failed`` at once if too many are waiting, and ``NoAnswer`` after the deadline.
         """
         try:
             return await self._threads.run(verb, *args, **kwargs)
         except TooMuchWork:
-            raise Failed("the records are too busy; try again in a moment") from None
+            raise Failed("the database is too busy; try again in a moment") from None
         except TimeoutError as error:
-            raise Failed(
-                "the records do not answer; whether a change was made is uncertain, so look before trying again"
+            raise NoAnswer(
+                "the database does not respond; the change may have been made, so check before you repeat it"
             ) from error
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from gpuherd.api.past.viewing import Faces
 from gpuherd.api.supervision import Supervisor
 from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.fleet import Fleet
-from gpuherd.fleet.intake import Intake
+from gpuherd.fleet.intake import Intake, waiting_bound
 from gpuherd.fleet.pseudonyms import LastingPseudonyms
 from gpuherd.history.historian import HistoryHealth, is_remote
 from gpuherd.history.library import Library, OpenSamples
@@ -87,12 +87,14 @@ class Remembering:
             names=self._fleet.names,
             accountant=accountant,
             oldest_seconds=library.latest_seconds,
+            bound_bytes=lambda: waiting_bound(self._fleet.node_count),
         )
         self._keeping = HistoryKeeping(
             intake,
             library.historian,
             take_again=self._fleet.take_again,
             send_again=self._links.send_again,
+            note_lost=self._fleet.note_lost,
         )
         return self._keeping
 
@@ -114,11 +116,18 @@ class Remembering:
     def library(self) -> Library:
         """What remembers."""
         if self._library is None:
-            raise RuntimeError("the hub's memory is not open")
+            raise RuntimeError("the history is not open")
         return self._library
 
-    def know(self, kept: Iterable[LastReport]) -> None:
-        """Take the frames that the journal has as taken, though the hub may have died before it said so."""
+    def node_ids(self) -> set[str]:
+        """Return the nodes that have frames in the journal."""
+        return set(self.library.historian.marks.node_ids)
+
+    def know(self, kept: Iterable[LastReport], *, forgets: bool = True) -> None:
+        """Count the frames in the journal as taken: the hub may have died before it acknowledged them.
+
+        ``forgets``: drop the marks of nodes that no longer exist.
+        """
         historian = self.library.historian
         for report in kept:
             historian.marks.know(report.node_id, report.runs)
@@ -127,7 +136,7 @@ class Remembering:
                 runs = historian.marks.runs(node_id)
                 self._fleet.raise_runs(node_id, runs)
                 self._links.note_saved([(node_id, runs)])
-            else:
+            elif forgets:
                 historian.forget(node_id)
 
     def desks(
@@ -168,7 +177,7 @@ class Remembering:
 
     def _live_free(self) -> LiveFree:
         totals = self._fleet.totals()
-        return LiveFree(free=totals.devices.get("free", 0), booked=totals.devices.get("booked", 0))
+        return LiveFree(free=totals.devices.get("free", 0), all=sum(totals.devices.values()))
 
     def start(self, supervisor: Supervisor) -> None:
         """Tend it in the background; a store elsewhere apart, lest the files here wait for it."""
@@ -186,6 +195,15 @@ class Remembering:
                 every_seconds=TEND_SECONDS,
                 deadline_seconds=None,
             )
+
+    def lag_seconds(self) -> float:
+        """Return how long the oldest unwritten sample has waited; 0 while the disk refuses writes.
+
+        That is not overload; the history's health says why it refuses.
+        """
+        if self._keeping is None or self._keeping.is_failing:
+            return 0.0
+        return self._keeping.lag_seconds(self._clock.monotonic())
 
     def health(self) -> HistoryHealth | None:
         """Tell how remembering is doing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Protocol
@@ -50,6 +50,9 @@ class RosterFleet(ArrivalFleet, Protocol):
     def remove_node(self, node_id: str) -> None:
         """Forget a node."""
 
+    def expect_gpus(self, node_id: str, count: int | None) -> None:
+        """Know how many GPUs a node has according to a list."""
+
     def gpu_count(self, node_id: str) -> int | None:
         """Tell how many whole GPUs a node shows; none before its first report."""
 
@@ -74,8 +77,9 @@ class Roster:
         self._clock = clock
         self._random = random or Random()  # noqa: S311 - jitter
         self._forget = forget
-        self._enrolled: frozenset[str] = frozenset()
+        self._enrolled: set[str] = set()
         self._arrivals = ArrivedNodes(fleet, clock=clock, changed=self._save_soon)
+        self._left_out: dict[str, FleetNotice] = {}
         self._is_running = False
         self._saved = KnownNodes()
         self._saving: asyncio.Task[None] | None = None
@@ -95,7 +99,7 @@ class Roster:
             try:
                 self._arrive(arrival)
             except Refused as error:
-                log.info("%s is not taken up again: %s", arrival.name, error)
+                log.info("not reconnecting to %s: %s", arrival.name, error)
 
     def start(self, supervisor: Supervisor) -> None:
         """Begin to look for nodes and to ask them."""
@@ -131,7 +135,7 @@ class Roster:
                 targets = await group.finder.find()
             self._found(group, targets)
         except TimeoutError as error:
-            failure = Failed(f"no answer within {FIND_SECONDS:g} s")
+            failure = Failed(f"no response within {FIND_SECONDS:g} s")
             group.troubled(str(failure), self._clock)
             raise failure from error
         except GpuherdError as error:
@@ -147,7 +151,7 @@ class Roster:
         if not targets and group.targets:
             group.empty_since = group.empty_since if group.empty_since is not None else now
             if now - group.empty_since < EMPTY_DOUBTED_SECONDS:
-                group.troubled("it answers with an empty list", self._clock)
+                group.troubled("the list is empty", self._clock)
                 return
         self._adopt(group, targets)
         group.found(self._clock)
@@ -187,22 +191,22 @@ class Roster:
     def _not_named(self, group: Group) -> Problem:
         return Problem(
             code="not_discovered",
-            message=clean(f"{group.name} no longer names this node; it is forgotten within the hour", 400),
+            message=clean(f"this node is no longer in {group.name}; it is removed within the hour", 400),
             since=self._clock.wall(),
         )
 
     def _check_free(self, node_id: str, group: Group, named: Iterable[str]) -> None:
         if node_id in named:
-            raise Refused("name_taken", f"another entry of the list is already called {node_id}")
+            raise Refused("name_taken", f"the list has another entry named {node_id}")
         if node_id in self._enrolled:
             raise Refused(
                 "name_taken",
-                f"{node_id} is enrolled and reports by itself; take it off the list, or remove it",
+                f"{node_id} is enrolled and reports by itself; remove it from the list, or remove the enrolled node",
             )
         for other in self._groups:
             if other is not group and node_id in other.contacts:
                 if node_id not in other.missing:
-                    raise Refused("name_taken", f"{node_id} is already asked because of {other.name}")
+                    raise Refused("name_taken", f"{node_id} is already polled because of {other.name}")
                 self._unlist(other, node_id)  # it has moved from that list to this one
         if node_id in self._arrivals:
             self._arrivals.remove(node_id)  # someone has listed it since: that is the better word
@@ -244,6 +248,7 @@ class Roster:
             self._remove(node_id)
 
     def _compare(self, node_id: str, expected: int, group: Group) -> None:
+        self._fleet.expect_gpus(node_id, expected)
         seen = self._fleet.gpu_count(node_id)
         note = None
         if seen is not None and seen < expected:
@@ -266,32 +271,63 @@ class Roster:
         self._forget(node_id)
         self._save_soon()
 
-    def set_enrolled(self, enrolled: frozenset[str]) -> None:
+    def set_enrolled(self, enrolled: set[str]) -> None:
         """Give way to nodes that have a credential, and take up listed ones again that no longer have."""
         self._enrolled = enrolled
+        self._give_way(enrolled)
+        for group in self._groups:
+            self._adopt(group, group.targets)
+
+    def add_enrolled(self, node_id: str) -> None:
+        """Make room for one more node that has a credential."""
+        self._enrolled.add(node_id)
+        self._give_way({node_id})
+
+    def _give_way(self, enrolled: set[str]) -> None:
         for node_id in enrolled & self._arrivals.node_ids:
             self._arrivals.remove(node_id)
         for group in self._groups:
             for node_id in enrolled & group.contacts.keys():
                 self._unlist(group, node_id)
-            self._adopt(group, group.targets)
 
     # -- nodes that come by themselves -------------------------------------------------------------------------
 
     def intake(
-        self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "", sender: str = ""
+        self,
+        name: str,
+        way: NodeWay,
+        *,
+        interval_seconds: float,
+        place: str = "",
+        sender: str = "",
+        shown: str = "",
     ) -> ArrivedNode:
         """Know a node from now on; ``Refused`` if the name cannot be had."""
         return self._arrive(
-            Arrival(name=name, way=way, interval_seconds=interval_seconds, place=place, sender=sender)
+            Arrival(
+                name=name,
+                way=way,
+                interval_seconds=interval_seconds,
+                place=place,
+                sender=sender,
+                shown=clean(shown),
+            )
         )
+
+    def keep_only(self, place: str, names: Container[str]) -> None:
+        """Forget the nodes of a place that are called otherwise."""
+        for arrival in self._arrivals.kept():
+            if arrival.place == place and arrival.name not in names:
+                node_id = node_id_for(arrival.name)
+                self._arrivals.remove(node_id)
+                self._remove(node_id)
 
     def _arrive(self, arrival: Arrival) -> ArrivedNode:
         node_id = node_id_for(arrival.name)
         if node_id in self._enrolled:
-            raise Refused("name_taken", f"{node_id} is enrolled: it must show its credential")
+            raise Refused("name_taken", f"{node_id} is enrolled: it must use its credential")
         if any(node_id in group.contacts for group in self._groups):
-            raise Refused("name_taken", f"{node_id} is listed in the configuration and asked by the hub")
+            raise Refused("name_taken", f"{node_id} is in the configuration and polled by the hub")
         return self._arrivals.take_up(arrival)
 
     def senders(self, way: NodeWay) -> dict[str, str]:
@@ -310,9 +346,24 @@ class Roster:
         listed = (node_id for group in self._groups for node_id in group.contacts)
         return frozenset((*listed, *self._arrivals.node_ids))
 
+    def left_out(self, place: str, message: str | None) -> None:
+        """Show a notice that not all nodes of a place fit; None removes it."""
+        if message is None:
+            self._left_out.pop(place, None)
+        elif (before := self._left_out.get(place)) is None or before.message != message:
+            since = self._clock.wall() if before is None else before.since
+            self._left_out[place] = FleetNotice(code="nodes_left_out", message=message, since=since)
+
+    def left_out_notices(self) -> list[FleetNotice]:
+        """Return the notices about places with too many nodes."""
+        return list(self._left_out.values())
+
     def notices(self) -> list[FleetNotice]:
         """Tell what everyone who looks should know."""
-        return [notice for group in self._groups for notice in group.notices()]
+        return [
+            *(notice for group in self._groups for notice in group.notices()),
+            *self.left_out_notices(),
+        ]
 
     def health(self) -> tuple[GroupHealth, ...]:
         """Tell how the lists and contacts fare."""
@@ -337,7 +388,7 @@ class Roster:
             try:
                 await asyncio.to_thread(save_known, self._file, known)
             except OSError as error:
-                log.warning("%s cannot be written: %s", self._file, error.strerror)
+                log.warning("cannot write %s: %s", self._file, error.strerror)
             else:
                 self._saved = known
 
@@ -350,4 +401,4 @@ async def _ended(tasks: Sequence[asyncio.Future[None]]) -> None:
     for error in filter(None, (task.exception() for task in done if not task.cancelled())):
         log.warning("stopping: %s: %s", type(error).__name__, error)
     if late:
-        log.warning("stopping: %d contacts have not ended within %g s", len(late), STOP_SECONDS)
+        log.warning("stopping: %d connections did not end within %g s", len(late), STOP_SECONDS)

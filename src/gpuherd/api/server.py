@@ -23,6 +23,9 @@ __all__ = ["TlsFiles", "WebServer", "claim_address"]
 log = logging.getLogger(__name__)
 
 SLOW_HEADER_MILLISECONDS = 10_000
+MAX_HEADER_BYTES = 32_768
+OWN_FILES = 256
+"""Open files that are reserved for the hub itself: records, history, other nodes."""
 START_SECONDS = 10.0
 
 
@@ -58,20 +61,23 @@ def _remedy(address: ListenAddress, error: OSError, key: str) -> str:
             "one or choose another port"
         )
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"{key}: this user may not listen on port {address.port}; choose a port above 1023"
+        return f"{key}: this user is not allowed to listen on port {address.port}; choose a port above 1023"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{key}: this machine has no address {address.host}; choose one of its own"
     return f"{key}: cannot listen on {address}: {error.strerror}"
 
 
-def allow_open_files(wanted: int) -> None:
-    """Raise the limit of open files as far as the system lets us; each connection is one."""
+def allow_open_files(wanted: int) -> int:
+    """Raise the limit of open files as far as the system allows, and return it; each connection needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if allowed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted // 2:
-        log.warning("only %d files may be open; raise LimitNOFILE to %d to serve more nodes", allowed, wanted)
+        log.warning(
+            "the hub can open only %d files; raise LimitNOFILE to %d to serve more nodes", allowed, wanted
+        )
+    return max(soft, allowed)
 
 
 class WebServer:
@@ -93,10 +99,13 @@ class WebServer:
         self._server: Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address = address
+        self.capacity = max_connections
+        """Connections that can be open at a time, within the limit of open files."""
 
     async def start(self) -> None:
         """Listen; returns when connections are taken. ``Misconfigured`` if the address cannot be had."""
-        allow_open_files(self._max_connections + 256)
+        allowed = allow_open_files(self._max_connections + OWN_FILES)
+        self.capacity = max(16, min(self._max_connections, allowed - OWN_FILES))
         self.address = claim_address(self.address, self._key)
         try:
             self._server = Server(
@@ -107,9 +116,9 @@ class WebServer:
                 http=HTTPModes.http1,
                 backlog=4096,
                 # Connections beyond this wait in the backlog: streams and node links each hold one.
-                backpressure=self._max_connections,
+                backpressure=self.capacity,
                 http1_settings=HTTP1Settings(
-                    header_read_timeout=SLOW_HEADER_MILLISECONDS, max_buffer_size=65_536
+                    header_read_timeout=SLOW_HEADER_MILLISECONDS, max_buffer_size=MAX_HEADER_BYTES
                 ),
                 log_enabled=False,
                 ssl_cert=None if self._tls is None else self._tls.certificate,
@@ -134,7 +143,8 @@ class WebServer:
                     writer.close()
                     await writer.wait_closed()
                     return
-        raise Failed(f"the web server did not start on {self.address}")
+        reason = None if serving.cancelled() else serving.exception()
+        raise Failed(f"the web server did not start on {self.address}" + (f": {reason}" if reason else ""))
 
     async def wait_until_stopped(self) -> None:
         """Wait for the server to end, which it does by itself only when it fails."""

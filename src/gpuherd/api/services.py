@@ -14,6 +14,7 @@ from gpuherd.api.people import PeopleDesk
 from gpuherd.api.reception import Reception
 from gpuherd.fleet.recent import RecentView
 from gpuherd.fleet.views import DeviceView, FleetView, NodeView, UserView
+from gpuherd.model.device_memory import GpuAction
 from gpuherd.model.people import PrivacyClass, Viewer
 from gpuherd.model.reports import Report
 from gpuherd.model.targets import NodeWay
@@ -51,6 +52,10 @@ class Services(Protocol):
     @property
     def zone(self) -> str:
         """Time zone of times that come without one."""
+
+    @property
+    def are_records_missing(self) -> bool:
+        """Whether the records are empty although this hub has had some."""
 
     @property
     def bookings_enabled(self) -> bool:
@@ -96,6 +101,11 @@ class Services(Protocol):
     async def device_views(self, viewer: Viewer) -> tuple[DeviceView, ...]:
         """Give every device."""
 
+    async def settle_gpu(
+        self, viewer: Viewer, node_id: str, uuid: str, action: GpuAction
+    ) -> tuple[str, ...] | None:
+        """Forget a missing GPU, or acknowledge its faults and give which; None if there is no such GPU."""
+
     def user_views(self, viewer: Viewer) -> tuple[UserView, ...]:
         """Give everyone who holds a device."""
 
@@ -107,8 +117,11 @@ class Services(Protocol):
     ) -> EnrolledNode:
         """Exchange a join token for a node credential, the node's own if it brings one; ``Refused`` says why not."""
 
-    def node_of(self, authorization: str | None) -> str:
+    def node_of(self, authorization: str | None, address: str) -> str:
         """Give the node that a request's credential belongs to; ``HttpError`` 401 otherwise."""
+
+    def count_report(self, node_id: str, size_bytes: int) -> None:
+        """Count a report before it is read; ``Refused`` ``too_many_frames`` if the node floods the hub."""
 
     def accept_report(self, node_id: str, report: Report) -> None:
         """Take a whole report; ``Refused`` if its parts do not fit together."""

@@ -45,7 +45,7 @@ def listen_address(text: str, key: str) -> ListenAddress:
         separator = ""
     if not separator or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise Misconfigured(
-            f'{key}: "{text}" is no IP address with a port; write for example "127.0.0.1:8470" or "[::1]:8470"'
+            f'{key}: "{text}" is not an IP address with a port; write for example "127.0.0.1:8470" or "[::1]:8470"'
         )
     return ListenAddress("127.0.0.1" if host == "localhost" else host, int(port))
 
@@ -54,15 +54,15 @@ def _check_proxies(texts: tuple[str, ...]) -> None:
     for text, network in zip(texts, parse_networks(texts, "hub.trusted_proxies"), strict=True):
         if network.prefixlen == 0:
             raise Misconfigured(
-                f'hub.trusted_proxies: "{text}" would let everyone say where they come from and whether by HTTPS; '
-                "name the addresses of the proxies only"
+                f'hub.trusted_proxies: "{text}" would let anyone forge their address; '
+                "list only the addresses of the proxies"
             )
 
 
 class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ``[hub]`` table of gpuherd.toml."""
 
-    state_dir: Annotated[Path, Meta(description="Folder for what the hub keeps; made if it is missing.")]
+    state_dir: Annotated[Path, Meta(description="Folder for the hub's data; created if it does not exist.")]
     listen: Annotated[
         str, Meta(description="IP address and port to listen on; [::1]:8470 for IPv6.", max_length=300)
     ] = "127.0.0.1:8470"
@@ -70,46 +70,69 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         str, Meta(description="Path under which the hub is reached, such as /gpus/ behind a proxy.")
     ] = "/"
     public: Annotated[
-        Literal["off", "counts", "read"] | None,
+        Literal["off", "counts", "read", "names"] | None,
         Meta(
-            description="What anyone who can reach the hub sees without a login: nothing, how many GPUs are free, or "
-            "the herd with pseudonyms instead of names. Unless given, nothing, except on loopback as long as nobody "
-            "has an account: then the herd."
+            description="What anyone who can reach the hub sees without a login: nothing (off), how many GPUs are "
+            "free (counts), or the herd with pseudonyms instead of names (read). With names, people "
+            "in `public_networks` see the herd with names, but neither programs nor titles; everyone "
+            "else sees nothing. Default: nothing, except on loopback while nobody has an account: "
+            "then the herd."
         ),
     ] = None
+    public_networks: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Networks or addresses from which people see names without a login; only for `public = "
+            '"names"`. The client\'s address counts. Behind a proxy, only a proxy in `trusted_proxies` '
+            "can pass it on."
+        ),
+    ] = ()
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Names under which the hub is reached, besides localhost, this machine's name and IP "
-            "addresses. Requests for other names are refused: they may come from a rebound DNS name."
+            description="Host names of the hub, besides localhost, this machine's name and IP addresses. Requests "
+            "for other names are rejected, because they may come from a rebound DNS name."
         ),
     ] = ()
     trusted_proxies: Annotated[
         tuple[str, ...],
         Meta(
-            description="Addresses or networks of proxies in front of the hub. Only from these are X-Forwarded-For and "
-            "X-Forwarded-Proto believed."
+            description="Addresses or networks of proxies in front of the hub. X-Forwarded-For and "
+            "X-Forwarded-Proto are trusted only from these."
         ),
     ] = ()
     records_url: Annotated[
         str | None,
-        Meta(
-            description="Database for records, as an SQLAlchemy URL; default is SQLite in the state folder."
-        ),
+        Meta(description="Database, as an SQLAlchemy URL. Default: SQLite in the state folder."),
     ] = None
     audit_days: Annotated[
-        int, Meta(ge=2, le=36_500, description="How long entries of the audit log are kept, in days.")
+        int, Meta(ge=2, le=36_500, description="How long to keep entries of the audit log, in days.")
     ] = 730
     max_connections: Annotated[
         int, Meta(ge=16, le=1_000_000, description="Open connections, nodes and viewers together.")
     ] = 20_000
-    max_viewers: Annotated[int, Meta(ge=1, le=100_000, description="Live streams open at a time.")] = 2_000
+    max_viewers: Annotated[
+        int,
+        Meta(ge=1, le=100_000, description="Live streams open at a time; 5 % are reserved for admins."),
+    ] = 2_000
+    max_viewers_per_account: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=100_000,
+            description="Live streams of one account open at a time; one token can have half of them. Raise it if "
+            "many people share an account.",
+        ),
+    ] = 50
     tick_seconds: Annotated[
-        float, Meta(gt=0, le=60, description="How often states, totals and the live stream are renewed.")
+        float,
+        Meta(
+            gt=0, le=60, description="How often states, totals and the live stream are updated, in seconds."
+        ),
     ] = 1.0
     tls_certificate: Annotated[
         Path | None,
-        Meta(description="PEM file with the certificate chain; serve HTTPS together with tls_key."),
+        Meta(description="PEM file with the certificate chain. Together with tls_key, the hub serves HTTPS."),
     ] = None
     tls_key: Annotated[Path | None, Meta(description="PEM file with the private key.")] = None
 
@@ -134,10 +157,34 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         host = f"{socket.gethostname()}:{address.port}" if address.is_any else str(address)
         return f"{scheme}://{host}{self.mount}/"
 
+    def _check_public(self) -> None:
+        networks = parse_networks(self.public_networks, "hub.public_networks")
+        if self.public == "names" and not networks:
+            raise Misconfigured(
+                'hub.public_networks: is empty; public = "names" needs the networks whose people may see names, for '
+                'example ["192.168.0.0/24"]'
+            )
+        if networks and self.public != "names":
+            raise Misconfigured(
+                'hub.public_networks: is for public = "names" only; take it out, or set hub.public = "names"'
+            )
+        proxies = parse_networks(self.trusted_proxies, "hub.trusted_proxies")
+        for text, network in zip(self.public_networks, networks, strict=True):
+            if network.prefixlen == 0:
+                raise Misconfigured(
+                    f'hub.public_networks: "{text}" is everyone; list only the networks of your own people'
+                )
+            if any(network.version == proxy.version and network.subnet_of(proxy) for proxy in proxies):  # type: ignore[arg-type]
+                raise Misconfigured(
+                    f'hub.public_networks: "{text}" is in hub.trusted_proxies, so whoever asks from there counts as a '
+                    "proxy and never as a person; name only the proxies themselves there"
+                )
+
     def check(self) -> None:
         """Raise ``Misconfigured`` for settings that contradict each other."""
         listen_address(self.listen, "hub.listen")
         _check_proxies(self.trusted_proxies)
+        self._check_public()
         segments = self.base_path.split("/")
         plain = all(c.isascii() and (c.isalnum() or c in "-_.~/") for c in self.base_path)
         if (
@@ -147,7 +194,7 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             or {".", ".."} & {*segments}
         ):
             raise Misconfigured(
-                f'hub.base_path: "{self.base_path}" is no plain absolute path; write for example "/" or "/gpus/"'
+                f'hub.base_path: "{self.base_path}" is not an absolute path; write for example "/" or "/gpus/"'
             )
         if (self.tls_certificate is None) != (self.tls_key is None):
             missing = "tls_key" if self.tls_key is None else "tls_certificate"

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from gpuherd.api.asgi import Receive, Scope, Send, header, takes_gzip
 from gpuherd.api.errors import HttpError
 from gpuherd.api.health import ViewerHealth
+from gpuherd.api.sender import place_of
 from gpuherd.api.stream_blocks import GZIP_HEADER, Block, Issue, own_block
 from gpuherd.fleet.changes import FleetChange, OwnCommands
 from gpuherd.fleet.editions import CountsEditor, Editor, FaceEditor
@@ -26,6 +27,12 @@ HEARTBEAT_SECONDS = 15.0
 STUCK_SECONDS = 60.0
 """A viewer that takes none of its data for this long is dropped."""
 PARTING_SECONDS = 1.0
+ADMINS_PART = 20
+"""One in this many live views is reserved for admins."""
+PLACES_PART = 16
+"""Without a login, one address (with IPv6 one /64) can have one in this many live views,"""
+LEAST_SHARE = 16
+"""but at least this many."""
 
 _HEARTBEAT = Block(b": still here\n\n")
 
@@ -66,6 +73,7 @@ class _Watcher:
     ) -> None:
         self.task = task
         self.viewer = viewer
+        self.place = place_of(viewer.peer) if _is_stranger(viewer) else None
         self.privacy = privacy
         self.is_deflated = is_deflated
         self.own: _OwnNews | None = None
@@ -92,12 +100,14 @@ class LiveStream:
         fleet: StreamedFleet,
         *,
         max_viewers: int,
+        max_viewers_per_account: int = 50,
         wall: Callable[[], float],
         note_watching: Callable[[Viewer], None] = lambda viewer: None,
     ) -> None:
         """``note_watching`` is told who watches with an account, when that begins and at every tick."""
         self._fleet = fleet
         self._max_viewers = max_viewers
+        self._max_per_account = max_viewers_per_account
         self._wall = wall
         self._note_watching = note_watching
         self._watchers: set[_Watcher] = set()
@@ -193,17 +203,41 @@ class LiveStream:
             watch.cancel()
 
     def _check_room(self, viewer: Viewer) -> None:
-        """Raise ``HttpError`` 503 where there is no room for one more: half of it is kept for those who are known."""
-        room, taken = self._max_viewers, len(self._watchers)
-        if _is_stranger(viewer) and taken < room:
-            room = (self._max_viewers + 1) // 2
-            taken = sum(_is_stranger(watcher.viewer) for watcher in self._watchers)
-        if taken >= room:
-            raise HttpError(
-                503,
-                "too_many_viewers",
-                "too many live views are open; try again later",
-                headers={"Retry-After": "30"},
+        """Raise ``HttpError`` 503 if there is no room for one more.
+
+        Half of the room is reserved for viewers who are logged in, and some of that for admins. An account or, without
+        a login, an address can use only a share of it, and a token half of an account's, so that its owner can still
+        open the page.
+        """
+        others = [watcher.viewer for watcher in self._watchers]
+        room = self._max_viewers - (0 if _is_admin(viewer) else self._max_viewers // ADMINS_PART)
+        if len(others) >= room or (
+            _is_stranger(viewer) and sum(map(_is_stranger, others)) >= (self._max_viewers + 1) // 2
+        ):
+            raise _too_many("too many live streams are open; try again later")
+        if viewer.account is None:
+            self._check_place(viewer)
+            return
+        own = [other for other in others if other.account and other.account.id == viewer.account.id]
+        if len(own) >= self._max_per_account:
+            raise _too_many(
+                f"your account has {len(own)} live streams open, the limit for one account "
+                "(hub.max_viewers_per_account); close some"
+            )
+        of_token = sum(other.via == "token" and other.key == viewer.key for other in own)
+        if viewer.via == "token" and of_token >= (self._max_per_account + 1) // 2:
+            raise _too_many(
+                f"this token has {of_token} live streams open, the limit for one token (half of "
+                "hub.max_viewers_per_account); close some"
+            )
+
+    def _check_place(self, viewer: Viewer) -> None:
+        """Raise ``HttpError`` 503 if the address of a stranger has its share of live views."""
+        place, share = place_of(viewer.peer), max(LEAST_SHARE, self._max_viewers // PLACES_PART)
+        if _is_stranger(viewer) and sum(other.place == place for other in self._watchers) >= share:
+            raise _too_many(
+                f"your address has {share} live streams open, the limit for one address without a login; "
+                "log in, or close some"
             )
 
     def _enter_own(self, watcher: _Watcher) -> None:
@@ -282,6 +316,15 @@ class LiveStream:
 def _is_stranger(viewer: Viewer) -> bool:
     """Tell whether someone is neither logged in nor a program of the hub's own machine, which has its key."""
     return viewer.account is None and viewer.privacy != "admin"
+
+
+def _is_admin(viewer: Viewer) -> bool:
+    """Tell whether a viewer is an admin, by role or by the key of the hub's own machine."""
+    return viewer.privacy == "admin"
+
+
+def _too_many(message: str) -> HttpError:
+    return HttpError(503, "too_many_viewers", message, headers={"Retry-After": "30"})
 
 
 async def _leave_with(receive: Receive, watcher: _Watcher) -> None:

@@ -11,8 +11,8 @@ import contextlib
 import logging
 import os
 import threading
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -33,8 +33,9 @@ class TooMuchWork(Exception):  # noqa: N818 - a state, told to whoever asked too
 class _Call:
     """Some work, and who waits for it."""
 
-    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, work: Callable[[], Any], lane: Hashable, loop: asyncio.AbstractEventLoop) -> None:
         self._work = work
+        self.lane = lane
         self._loop = loop
         self.answer: asyncio.Future[Any] = loop.create_future()
 
@@ -59,6 +60,39 @@ class _Call:
             self.answer.set_exception(failure)
 
 
+class _Turns:
+    """Waiting calls, in lanes: lanes take turns, and within a lane calls are served in order."""
+
+    def __init__(self) -> None:
+        self._lanes: OrderedDict[Hashable, deque[_Call]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(len(lane) for lane in self._lanes.values())
+
+    def waiting_in(self, lane: Hashable) -> int:
+        return len(self._lanes.get(lane, ()))
+
+    def append(self, call: _Call) -> None:
+        self._lanes.setdefault(call.lane, deque()).append(call)
+
+    def popleft(self) -> _Call:
+        lane, calls = self._lanes.popitem(last=False)
+        call = calls.popleft()
+        if calls:
+            self._lanes[lane] = calls
+        return call
+
+    def discard(self, call: _Call) -> None:
+        calls = self._lanes.get(call.lane)
+        if calls is not None and call in calls:
+            calls.remove(call)
+            if not calls:
+                del self._lanes[call.lane]
+
+    def clear(self) -> None:
+        self._lanes.clear()
+
+
 class BoundedThreads:
     """Threads of one kind of work. Used on one event loop.
 
@@ -67,22 +101,33 @@ class BoundedThreads:
     """
 
     def __init__(
-        self, name: str, *, threads: int, max_waiting: int, deadline_seconds: float, niceness: int = 0
+        self,
+        name: str,
+        *,
+        threads: int,
+        max_waiting: int,
+        deadline_seconds: float,
+        niceness: int = 0,
+        max_in_lane: int | None = None,
     ) -> None:
+        """``max_in_lane`` limits how many calls of one lane can wait; see ``run_in_lane``."""
         self._name = name
         self._thread_count = threads
         self._max_waiting = max_waiting
         self._deadline_seconds = deadline_seconds
         self._niceness = niceness
         self._threads: list[threading.Thread] = []
-        self._waiting: deque[_Call] = deque()
+        self._max_in_lane = max_waiting if max_in_lane is None else max_in_lane
+        self._waiting = _Turns()
         self._changed = threading.Condition()
         self._is_closed = False
 
-    @property
-    def is_full(self) -> bool:
-        """Whether more work would be turned away now."""
-        return len(self._waiting) >= self._max_waiting
+    def is_full(self, lane: Hashable = None, *, has_place: bool = False) -> bool:
+        """Tell whether more work of a lane would be turned away now."""
+        if lane is not None and self._waiting.waiting_in(lane) >= self._max_in_lane:
+            return True
+        # One place is reserved, unless the queue has no places at all.
+        return len(self._waiting) >= self._max_waiting and not (has_place and self._max_waiting > 0)
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Give what the work gives; what it raises is raised here.
@@ -90,8 +135,15 @@ class BoundedThreads:
         ``TooMuchWork`` at once if the queue is full, ``TimeoutError`` after the deadline. Work that has begun by then
         goes on and may still take effect.
         """
-        call = _Call(partial(work, *args, **kwargs), asyncio.get_running_loop())
-        self._put(call)
+        return await self.run_in_lane(None, partial(work, *args, **kwargs))
+
+    async def run_in_lane(self, lane: Hashable, work: Callable[[], T], *, has_place: bool = False) -> T:
+        """Like ``run``, but lanes take turns, so that one crowded lane does not delay the others.
+
+        ``has_place``: the call may wait even when the queue is full.
+        """
+        call = _Call(work, lane, asyncio.get_running_loop())
+        self._put(call, has_place=has_place)
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 return await call.answer  # type: ignore[no-any-return]
@@ -105,11 +157,11 @@ class BoundedThreads:
             self._waiting.clear()
             self._changed.notify_all()
 
-    def _put(self, call: _Call) -> None:
+    def _put(self, call: _Call, *, has_place: bool) -> None:
         with self._changed:
             if self._is_closed:
                 raise Failed("the hub is stopping")
-            if len(self._waiting) >= self._max_waiting:
+            if self.is_full(call.lane, has_place=has_place):
                 raise TooMuchWork
             self._waiting.append(call)
             self._changed.notify()
@@ -123,8 +175,7 @@ class BoundedThreads:
         if not call.answer.done():
             call.answer.cancel()
         with self._changed:
-            if call in self._waiting:
-                self._waiting.remove(call)
+            self._waiting.discard(call)
 
     def _work(self) -> None:
         if self._niceness:
@@ -134,7 +185,7 @@ class BoundedThreads:
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
         while True:
             with self._changed:
-                while not self._waiting and not self._is_closed:
+                while len(self._waiting) == 0 and not self._is_closed:
                     self._changed.wait()
                 if self._is_closed:
                     return

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
-import unicodedata
 from collections import OrderedDict
 
 from msgspec import Struct
 
 from gpuherd.model.errors import Refused
+from gpuherd.model.text import plain_name
 
 __all__ = ["FailedAttempts", "NameAttempts"]
 
 MAX_FAILURES_BY_NAME = 5
+MAX_FAILURES_BY_NETWORK = 10
 
 
 class _Count(Struct):
@@ -67,7 +68,7 @@ class FailedAttempts:
 
 
 class NameAttempts:
-    """Lets a name be tried a few times per minute from one network, whoever checks the password.
+    """Limits how often a name can be tried per minute from one address and from one network.
 
     PAM and directories lock an account after some failures, for everything and everywhere: nobody shall be able to do
     that to others through us. An attempt counts as failed from its beginning on, or many at a time would all be let
@@ -75,34 +76,41 @@ class NameAttempts:
     """
 
     def __init__(
-        self, *, limit: int = MAX_FAILURES_BY_NAME, window_seconds: float = 60.0, max_names: int = 16_384
+        self,
+        *,
+        limit: int = MAX_FAILURES_BY_NAME,
+        network_limit: int = MAX_FAILURES_BY_NETWORK,
+        window_seconds: float = 60.0,
+        max_names: int = 16_384,
     ) -> None:
-        self._attempts = FailedAttempts(
-            limit=limit, window_seconds=window_seconds, max_senders=max_names, whose="with this name"
+        self._by_address, self._by_network = (
+            FailedAttempts(
+                limit=most, window_seconds=window_seconds, max_senders=max_names, whose="with this name"
+            )
+            for most in (limit, network_limit)
         )
 
     def begin(self, name: str, address: str, now: float) -> None:
         """Count an attempt; ``Refused`` ``too_many_attempts`` if there were too many. Takes monotonic seconds."""
-        place = _name_at(name, address)
-        self._attempts.check(place, now)
-        self._attempts.failed(place, now)
+        plain = plain_name(name)
+        own, all_around = f"{_network(address, 32, 64)} {plain}", f"{_network(address, 24, 48)} {plain}"
+        self._by_address.check(own, now)
+        self._by_network.check(all_around, now)
+        self._by_address.failed(own, now)
+        self._by_network.failed(all_around, now)
 
     def succeeded(self, name: str, address: str) -> None:
         """Take an attempt back."""
-        self._attempts.forgive(_name_at(name, address))
+        plain = plain_name(name)
+        self._by_address.forgive(f"{_network(address, 32, 64)} {plain}")
+        self._by_network.forgive(f"{_network(address, 24, 48)} {plain}")
 
 
-def _name_at(name: str, address: str) -> str:
-    # As loosely as any directory compares names: Active Directory heeds neither capitals nor accents.
-    letters = unicodedata.normalize("NFKD", name.casefold())
-    plain = "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold().strip()
-    return f"{_network(address)} {plain[:128]}"
-
-
-def _network(address: str) -> str:
-    """Give the network of an address: what an office or a home has."""
+def _network(address: str, ipv4_bits: int, ipv6_bits: int) -> str:
+    """Return the network of an address with this prefix length."""
     try:
         version = ipaddress.ip_address(address).version
     except ValueError:
         return address
-    return str(ipaddress.ip_network((address.partition("%")[0], 24 if version == 4 else 48), strict=False))
+    bits = ipv4_bits if version == 4 else ipv6_bits
+    return str(ipaddress.ip_network((address.partition("%")[0], bits), strict=False))

@@ -48,12 +48,10 @@ class ChildChecks:
         try:
             written, code = self._run(encoded)
         except OSError as error:
-            raise Failed(
-                f"{self._what} cannot be asked: no process can be started ({error.strerror})"
-            ) from error
+            raise Failed(f"{self._what} failed: cannot start a process ({error.strerror})") from error
         try:
             return msgspec.json.decode(written[:MAX_ANSWER_BYTES], type=answer)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             raise Failed(
                 f"{self._what} cannot be asked: the check ended with code {code}; see the hub's log"
             ) from None
@@ -73,7 +71,7 @@ class ChildChecks:
         except subprocess.TimeoutExpired:
             self._end(process)
             raise Failed(
-                f"{self._what} did not answer within {self._deadline_seconds:g} s; try again, or see the hub's and "
+                f"{self._what} did not respond within {self._deadline_seconds:g} s; try again, or see the hub's and "
                 "the system's log"
             ) from None
         return written, process.returncode
@@ -92,7 +90,7 @@ class ChildChecks:
         except subprocess.TimeoutExpired:
             with self._lock:
                 self._stuck.append(process)
-            log.warning("a check by %s cannot be ended: process %d", self._what, process.pid)
+            log.warning("cannot end the login check of %s: process %d is stuck", self._what, process.pid)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 # What was not yet written to the dead process need not be.

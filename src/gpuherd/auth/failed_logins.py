@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpuherd.model.throttle import Throttle
+
 __all__ = ["FailedLogins"]
 
 
@@ -9,19 +11,11 @@ class FailedLogins:
     """Decides which failures get a line of their own: ``limit`` per window. Takes monotonic seconds as an argument."""
 
     def __init__(self, *, limit: int = 60, window_seconds: float = 60.0) -> None:
-        self._limit = limit
-        self._window_seconds = window_seconds
-        self._since = float("-inf")
-        self._written = 0
-        self._skipped = 0
+        self._throttle = Throttle(limit=limit, window_seconds=window_seconds)
 
     def take(self, now: float) -> str | None:
         """Give what to write along with this failure; none if it gets no line."""
-        if now - self._since > self._window_seconds:
-            self._since, self._written = now, 0
-        if self._written >= self._limit:
-            self._skipped += 1
+        skipped = self._throttle.take(now)
+        if skipped is None:
             return None
-        self._written += 1
-        skipped, self._skipped = self._skipped, 0
         return f"and {skipped} before it that are not listed" if skipped else ""

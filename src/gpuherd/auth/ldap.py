@@ -90,7 +90,7 @@ def _check(settings: LdapSettings) -> None:
     address = urlsplit(settings.url)
     if address.scheme not in ("ldap", "ldaps") or not address.hostname or address.username is not None:
         raise Misconfigured(
-            f'login.ldap.url: "{clean(settings.url, 80)}" is no address of a directory; write for example '
+            f'login.ldap.url: "{clean(settings.url, 80)}" is not the address of a directory; write for example '
             '"ldaps://ldap.example.org"'
         )
     if address.path.strip("/") or address.query:

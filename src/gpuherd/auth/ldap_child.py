@@ -169,7 +169,7 @@ class _Login:
             raise
         except bonsai.TimeoutError:
             raise _Trouble(
-                f"the directory at {settings.url} did not answer within {settings.deadline_seconds:g} s"
+                f"the directory at {settings.url} did not respond within {settings.deadline_seconds:g} s"
             ) from None
         except bonsai.InsufficientAccess:
             raise _Trouble(

@@ -1,11 +1,12 @@
 """The key of the hub's own machine: whoever may read the state folder may ask the running hub about anything.
 
-For ``gpuherd doctor``, which must see more than strangers do and has no account. It reads and nothing else, and is a
-new one at each start of the hub.
+For ``gpuherd doctor``, which must see more than strangers do and has no account. It reads and nothing else, is a new
+one at each start of the hub, and counts only on the hub's own machine.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -27,6 +28,10 @@ def make_local_key(state_dir: Path) -> str:
             handle.write(key + "\n")
         fresh.replace(file)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            # The live view needs no disk. Until the next start the last key stays valid, if there is one.
+            fresh.unlink(missing_ok=True)
+            return read_local_key(state_dir) or key
         raise Misconfigured(
             f"hub.state_dir: cannot write {file}: {error.strerror}; choose a folder that this user may write"
         ) from error

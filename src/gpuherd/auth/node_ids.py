@@ -7,10 +7,27 @@ import unicodedata
 
 from gpuherd.model.errors import Refused
 
-__all__ = ["node_id_for"]
+__all__ = ["check_looks", "node_id_for"]
 
 _NOT_PLAIN = re.compile(r"[^a-z0-9.-]+")
 _MAX_ID_LENGTH = 63
+_LOOKALIKE_SCRIPTS = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "DESERET"})
+"""Scripts with letters that look like Latin ones."""
+
+
+def check_looks(name: str) -> None:
+    """Raise ``Refused`` ``name_invalid`` for a letter that looks like a Latin one, such as a Cyrillic ``o``.
+
+    On the page, a node with such a name could not be distinguished from another.
+    """
+    for letter in name:
+        script = unicodedata.name(letter, "").partition(" ")[0]
+        if letter.isalpha() and script in _LOOKALIKE_SCRIPTS:
+            raise Refused(
+                "name_invalid",
+                f"the name has a {script.capitalize()} letter ({letter}), which looks like another; use a–z for "
+                "the name, and display.nodes for what people read",
+            )
 
 
 def node_id_for(name: str) -> str:

@@ -47,13 +47,13 @@ def load_or_create_master(file: Path) -> bytes:
         _create(file)
         # Told aloud: where a path is misspelt, this is why no node believes the hub any more.
         log.warning(
-            "made a new secret for listening nodes in %s; each needs what `gpuherd hub node secret NAME` prints",
+            "created a new secret for listening nodes in %s; give each node what `gpuherd node secret NAME` prints",
             file,
         )
         return _read(file)
     except OSError as error:
         raise Misconfigured(
-            f"the secret for listening nodes cannot be kept in {file}: {error.strerror}; let this user read and "
+            f"cannot save the secret for listening nodes in {file}: {error.strerror}; let this user read and "
             "write it"
         ) from error
 

@@ -96,7 +96,7 @@ class OidcWay:
                 yield
         except TimeoutError:
             raise Failed(
-                f"the provider {self._settings.issuer} did not answer within {seconds:g} s; try again later"
+                f"the provider {self._settings.issuer} did not respond within {seconds:g} s; try again later"
             ) from None
 
     # -- what the browser brings -------------------------------------------------------------------------------
@@ -108,17 +108,17 @@ class OidcWay:
         )
         if not is_ours:
             raise Refused(
-                "login_expired", "this login was not begun in this browser, or too long ago; try again"
+                "login_expired", "this login was not started in this browser, or it took too long; try again"
             )
         if answer.get("iss", self._settings.issuer) != self._settings.issuer:
-            raise Refused("login_failed", "the answer comes from another provider; try again")
+            raise Refused("login_failed", "the response comes from another provider; try again")
         if "error" in answer:
             words = clean(f"{answer['error']} {answer.get('error_description', '')}".strip(), 200)
             code = "login_denied" if answer["error"] == "access_denied" else "login_failed"
-            raise Refused(code, f"the provider says no ({words})")
+            raise Refused(code, f"the provider refused the login ({words})")
         code = answer.get("code", "")
         if not code or len(code) > MAX_CODE_LENGTH:
-            raise Refused("login_failed", "the provider's answer holds no code; try again")
+            raise Refused("login_failed", "the provider's response has no code; try again")
         return code
 
     # -- what the provider says --------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class OidcWay:
     async def _completed(self, claims: dict[str, Any], access_token: str) -> dict[str, Any]:
         more = await self._provider.userinfo(access_token)
         if more and more.get("sub") != claims["sub"]:
-            raise Refused("login_failed", "the provider tells of someone else; try again")
+            raise Refused("login_failed", "the provider returned another person; try again")
         return {**more, **claims}
 
     def _vouched(self, claims: Mapping[str, Any]) -> VouchedFor:

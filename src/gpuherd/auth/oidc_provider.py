@@ -124,7 +124,7 @@ class Provider:
     def _kept_metadata(self, now: float, error: Failed) -> Metadata:
         if self._metadata is None or now - self._metadata_at > KEPT_SECONDS:
             raise error
-        log.warning("%s; its metadata of before are used", error)
+        log.warning("%s; using its last known metadata", error)
         return self._metadata
 
     async def _discover(self) -> Metadata:
@@ -185,7 +185,7 @@ class Provider:
             self._refuse_exchange(status, body)
         try:
             return msgspec.json.decode(body, type=Tokens)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise Failed(
                 f"the provider {self._settings.issuer} gave no ID token; is the scope openid allowed?"
             ) from None
@@ -193,7 +193,7 @@ class Provider:
     def _refuse_exchange(self, status: int, body: bytes) -> None:
         try:
             told = msgspec.json.decode(body, type=_ErrorAnswer)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             told = _ErrorAnswer()
         words = clean(f"{status} {told.error} {told.error_description}".strip(), 200)
         if told.error in ("invalid_client", "unauthorized_client"):
@@ -202,7 +202,7 @@ class Provider:
             )
         if status >= 500:
             raise Failed(f"the provider {self._settings.issuer} fails ({words})")
-        raise Refused("login_failed", f"the provider did not take the login back ({words}); try again")
+        raise Refused("login_failed", f"the provider did not confirm the login ({words}); try again")
 
     async def userinfo(self, access_token: str) -> Mapping[str, Any]:
         """Ask for what the ID token left out; nothing if the provider has no such address."""
@@ -227,7 +227,7 @@ class Provider:
             raise Failed(f"{_shown(url)} answers {status}; check login.oidc.issuer")
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise Failed(f"{_shown(url)} does not answer with JSON; check login.oidc.issuer") from None
 
     async def _ask(self, method: str, url: str, **options: Any) -> tuple[int, bytes]:

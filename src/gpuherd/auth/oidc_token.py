@@ -21,6 +21,9 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 MAX_SKEW_SECONDS = 60
 MAX_TOKEN_LENGTH = 65_536
 MAX_KEYS = 100
+MAX_KEY_MEMBER_LENGTH = 2_731
+"""An RSA key of 16,384 bits. Providers use shorter ones, and longer ones are slow to check."""
+PUBLIC_MEMBERS = ("kty", "use", "alg", "kid", "n", "e", "crv", "x", "y")
 MAX_SUBJECT_LENGTH = 255
 
 
@@ -47,8 +50,12 @@ def read_keys(answer: Mapping[str, Any]) -> KeySet:
         # Symmetric keys are no secret in a public document.
         if not is_for_signing or entry.get("kty") not in ("RSA", "EC"):
             continue
+        # Never the private part: without its prime factors, the library searches for them, which may not end.
+        public = {name: entry[name] for name in PUBLIC_MEMBERS if name in entry}
+        if any(len(str(value)) > MAX_KEY_MEMBER_LENGTH for value in public.values()):
+            continue
         try:
-            keys.append(JWKRegistry.import_key(entry))
+            keys.append(JWKRegistry.import_key(public))
         except (JoseError, ValueError, TypeError, LookupError):
             continue
     return KeySet(keys)
@@ -90,7 +97,8 @@ def _check_rest(claims: dict[str, Any], expected: Expected) -> None:
         authorized, expected.client_id
     ):
         raise _refusal("was made for another client")
-    if not claims["sub"] or len(claims["sub"]) > MAX_SUBJECT_LENGTH or not claims["sub"].isprintable():
+    subject = claims["sub"]
+    if not (isinstance(subject, str) and 0 < len(subject) <= MAX_SUBJECT_LENGTH and subject.isprintable()):
         raise _refusal("names nobody")
 
 

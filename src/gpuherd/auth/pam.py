@@ -75,9 +75,7 @@ class PamWay:
             self._refuse(answer)
             return None
         if answer.user is not None and answer.user.uid < self._settings.min_uid:
-            raise Refused(
-                "account_closed", "accounts of the system itself cannot be used here; log in with your own"
-            )
+            raise Refused("account_closed", "system accounts cannot log in here; use your own account")
         return check_groups(_vouched(typed, answer.user), self._settings.allowed_groups)
 
     def _refuse(self, answer: _Answer) -> None:
@@ -90,7 +88,7 @@ class PamWay:
             if answer.code == _ACCOUNT_EXPIRED:
                 raise Refused("account_expired", "your account has expired; ask its admin")
             if answer.code in _WRONG:
-                raise Refused("account_closed", "your account may not be used here; ask its admin")
+                raise Refused("account_closed", "your account is not allowed here; ask its admin")
         if answer.code not in _WRONG:
             raise Failed(
                 f"PAM cannot check passwords now ({clean(answer.reason, 120)}); see the system's log and "

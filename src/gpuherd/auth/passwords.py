@@ -9,6 +9,7 @@ import unicodedata
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from gpuherd.auth.common_passwords import is_common
 from gpuherd.model.errors import Refused
 
 __all__ = ["MAX_PASSWORD_LENGTH", "MIN_PASSWORD_LENGTH", "Passwords", "check_new_password", "random_password"]
@@ -30,15 +31,20 @@ def _typed(password: str) -> bytes:
 
 
 def check_new_password(password: str, name: str) -> None:
-    """Raise ``Refused`` ``password_weak`` for one that is too short, absurdly long, or just the name."""
+    """Raise ``Refused`` ``password_weak`` if it is too short, absurdly long, or common."""
     if len(password) < MIN_PASSWORD_LENGTH:
         raise Refused(
-            "password_weak", f"a password has at least {MIN_PASSWORD_LENGTH} characters; a few words do well"
+            "password_weak",
+            f"a password needs at least {MIN_PASSWORD_LENGTH} characters; a few words are a good choice",
         )
     if len(password) > MAX_PASSWORD_LENGTH:
-        raise Refused("password_weak", f"a password has at most {MAX_PASSWORD_LENGTH} characters")
-    if password.casefold() == name.casefold() or len(set(password)) < 4:
-        raise Refused("password_weak", "this password is the first that anyone would try; choose another")
+        raise Refused("password_weak", f"a password can have at most {MAX_PASSWORD_LENGTH} characters")
+    if len(set(password)) < 4 or is_common(password, name):
+        raise Refused(
+            "password_weak",
+            "this password is easy to guess: it is made of common words, your name, a keyboard row or digits; choose "
+            "another, such as four unrelated words",
+        )
 
 
 def random_password() -> str:

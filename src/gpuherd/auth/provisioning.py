@@ -126,5 +126,5 @@ class Provisioning:
         except Refused as refusal:
             if refusal.code != "linux_name_taken":
                 raise
-            log.warning("account %s: %s; an admin can change that", account.id, refusal)
+            log.warning("account %s: %s; an admin can fix this", account.id, refusal)
             return account

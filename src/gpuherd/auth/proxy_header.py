@@ -28,7 +28,7 @@ class ProxyHeader:
         )
         if not given:
             raise Misconfigured(
-                "login.proxy.networks: is missing; name the addresses of the proxies that may say who someone is"
+                "login.proxy.networks: is missing; list the addresses of the proxies that authenticate users"
             )
         self._networks = tuple(_network(text, key) for text in given)
         self._settings = settings
@@ -37,7 +37,7 @@ class ProxyHeader:
         self._groups = _spelling(settings.groups_header)
         told = [name for name in (self._user, self._display_name, self._groups) if name is not None]
         if len(set(told)) < len(told):
-            raise Misconfigured("login.proxy: two keys name the same header; each needs one of its own")
+            raise Misconfigured("login.proxy: two keys use the same header; give each its own")
 
     def vouched(self, headers: Iterable[tuple[bytes, bytes]], peer: str) -> VouchedFor | None:
         """See ``HeaderWay.vouched``. Whoever is in none of the allowed groups is nobody, too."""
@@ -104,10 +104,10 @@ def _network(text: str, key: str) -> Network:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise Misconfigured(
-            f'{key}: "{clean(text, 60)}" is no address or network; write for example "127.0.0.1" or "10.0.0.0/24"'
+            f'{key}: "{clean(text, 60)}" is not an address or network; write for example "127.0.0.1" or "10.0.0.0/24"'
         ) from None
     if network.prefixlen == 0:
         raise Misconfigured(
-            f'{key}: "{text}" would let everyone log in as anyone; name the addresses of the proxies only'
+            f'{key}: "{text}" would let anyone log in as anyone else; list only the addresses of the proxies'
         )
     return network

@@ -34,15 +34,15 @@ def read_secret(file: Path, key: str) -> str:
             f"{key}: cannot read {file}: {error.strerror}; put the secret there and let the hub's user read it"
         ) from error
     if mode & 0o007:
-        raise Misconfigured(f"{key}: everyone on this machine may read {file}; run `chmod o= {file}`")
+        raise Misconfigured(f"{key}: everyone on this machine can read {file}; run `chmod o= {file}`")
     try:
         secret = content.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
         secret = ""
     if not secret or len(content) > MAX_SECRET_BYTES or not secret.isprintable():
-        raise Misconfigured(f"{key}: {file} does not hold a secret; it must be one line of text")
+        raise Misconfigured(f"{key}: {file} does not contain a secret; it must be one line of text")
     if _is_example(secret):
-        raise Misconfigured(f"{key}: {file} still holds what stood in an example; put the real secret there")
+        raise Misconfigured(f"{key}: {file} still has the text of the example; put the real secret there")
     return secret
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gpuherd.auth.secrets import SESSION_PREFIX, digest, new_id, new_secret
-from gpuherd.model.people import Account
+from gpuherd.model.people import Account, Actor
 from gpuherd.model.text import clean
 from gpuherd.records.people import PeopleRecords
 
@@ -30,8 +30,8 @@ def begin_session(
     *,
     now: float,
     lifetime_seconds: float,
-    peer: str,
     agent: str,
+    by: Actor,
     password_hash: str | None = None,
 ) -> NewSession:
     """Log someone in. Blocking; ``Refused`` ``account_disabled`` if that has just happened.
@@ -46,10 +46,12 @@ def begin_session(
         account_id=account.id,
         created_at=now,
         expires_at=session.expires_at,
-        peer=peer,
+        peer=by.peer or "",
         agent=clean(agent, MAX_AGENT_LENGTH),
         password_hash=password_hash,
         at_most=MAX_SESSIONS,
+        by=by,
+        detail=account.source,
     )
     records.note_login(account.id, now)
     return session

@@ -13,7 +13,7 @@ __all__ = ["LoginSettings"]
 
 
 class LoginSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ``[login]`` table of gpuherd.toml: how people log in and what they may do then."""
+    """The ``[login]`` table of gpuherd.toml: how people log in, and their roles."""
 
     session_days: Annotated[
         float, Meta(ge=0.04, le=366, description="How long a login lasts, in days; 0.04 is an hour.")
@@ -21,8 +21,8 @@ class LoginSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     plain_http: Annotated[
         bool,
         Meta(
-            description="Take passwords over plain HTTP from other machines. Anyone on the network between can read "
-            "them then; serve HTTPS instead, or let a proxy do it (hub.trusted_proxies)."
+            description="Accept passwords over plain HTTP from other machines. Anyone on the network path can "
+            "then read them. Serve HTTPS instead, or use a proxy (hub.trusted_proxies)."
         ),
     ] = False
     parallel: Annotated[
@@ -30,24 +30,25 @@ class LoginSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(
             ge=1,
             le=16,
-            description="Passwords checked at a time. Each takes one core and 64 MiB for a moment, so that guessing is "
-            "slow; attempts beyond a short queue are turned away.",
+            description="How many passwords are checked at a time. Each check takes one core and 64 MiB for a "
+            "moment, so that guessing is slow. Attempts beyond a short queue are rejected.",
         ),
     ] = 2
     default_role: Annotated[
         Role,
         Meta(
-            description="Role of people whom PAM, LDAP, OIDC or a proxy vouch for, unless a group below says otherwise."
+            description="Role of people who log in through PAM, LDAP, OIDC or a proxy, unless one of their groups "
+            "below gives another."
         ),
     ] = "member"
     admin_groups: Annotated[
-        tuple[str, ...], Meta(description="Groups of those services whose people are admins here.")
+        tuple[str, ...], Meta(description="Groups of these services whose members are admins.")
     ] = ()
     member_groups: Annotated[
         tuple[str, ...],
         Meta(
-            description='Groups of those services whose people are members here; with default_role = "viewer" all '
-            "others only look."
+            description="Groups of these services whose members get the role member. With default_role = "
+            '"viewer", everyone else can only look.'
         ),
     ] = ()
     pam: Annotated[PamSettings | None, Meta(description="Accounts of the hub's machine.")] = None

@@ -39,7 +39,8 @@ def create_token(
     now: float,
     by: Actor,
 ) -> NewToken:
-    """Make a token. Blocking; ``Refused`` ``scope_needs_role`` for rights that the owner has not got.
+    """Make a token. Blocking; ``Refused`` ``scope_needs_role`` for rights that the owner does not have, and
+    ``too_many_tokens``.
 
     Refused rather than cut: a token must not grow when its owner becomes an admin. Every scope includes ``read``: what
     one writes is answered with what is there, so a token that may write and not look would be shown it all the same.
@@ -50,8 +51,6 @@ def create_token(
             raise Refused(
                 "scope_needs_role", f"a token with the scope {scope} needs the role {_NEEDED[scope]}"
             )
-    if len(records.tokens(account.id, now)) >= MAX_TOKENS:
-        raise Refused("too_many_tokens", f"{MAX_TOKENS} tokens are enough; end those that are not used")
     token = NewToken(
         id=new_id(),
         secret=new_secret(API_TOKEN_PREFIX),
@@ -67,5 +66,6 @@ def create_token(
         created_at=now,
         expires_at=token.expires_at,
         by=by,
+        at_most=MAX_TOKENS,
     )
     return token

@@ -14,6 +14,8 @@ from gpuherd.records.booking_limits import Limits
 __all__ = ["Asker", "check_group", "check_length", "limits_of", "not_past"]
 
 SHORTEST_SECONDS = 60
+MAX_BOOKINGS_AHEAD = 500
+"""Of one person who is not an admin. Each hub holds all bookings in memory; a script could make tens of thousands."""
 
 
 class Asker(Struct, frozen=True, kw_only=True):
@@ -48,15 +50,16 @@ def check_length(starts_at: int, ends_at: int, *, path: str = "end") -> None:
     if ends_at <= starts_at:
         raise Unfit("reversed", "the end is not after the start; choose a later end", path=path)
     if ends_at - starts_at < SHORTEST_SECONDS:
-        raise Unfit("too_short", "a booking lasts a minute at least; choose a later end", path=path)
+        raise Unfit("too_short", "a booking must last at least a minute; choose a later end", path=path)
 
 
 def limits_of(allowance: Allowance) -> Limits | None:
     """Give what the records must check; none if nothing."""
-    if allowance.max_devices is None and allowance.gpu_hours_ahead is None:
+    if allowance.is_exempt:
         return None
     hours = allowance.gpu_hours_ahead
     return Limits(
+        max_bookings=MAX_BOOKINGS_AHEAD,
         max_devices_at_once=allowance.max_devices,
         gpu_seconds_ahead=None if hours is None else round(hours * 3600),
     )

@@ -52,7 +52,7 @@ class BookingChanges:
         """Change a booking as one whole."""
         before = self._editable(booking_id, asker, now)
         if change.revision is not UNSET and change.revision != before.revision:
-            raise Refused("changed_meanwhile", "someone has changed this booking meanwhile; look at it again")
+            raise Refused("changed_meanwhile", "someone else has changed this booking; load it again")
         given: dict[str, Any] = {}
         if change.title is not UNSET:
             given["title"] = clean_title(change.title)
@@ -72,20 +72,28 @@ class BookingChanges:
         """Give a booking a later end; a duration counts from the end it has."""
         before = self._editable(booking_id, asker, now)
         if extension.revision not in (None, before.revision):
-            raise Refused("changed_meanwhile", "someone has changed this booking meanwhile; look at it again")
+            raise Refused("changed_meanwhile", "someone else has changed this booking; load it again")
         zone = read_zone(extension.zone or before.zone)
         ends_at = read_end(extension.end, starts_at=before.ends_at, now=now, zone=zone)
         if ends_at <= before.ends_at:
-            message = "the new end is not after the one it has; to end earlier, change or release it"
+            message = (
+                "the new end is not later than the current one; to end earlier, change or release the booking"
+            )
             raise Unfit("not_later", message, path="end")
         return self._write(before, {"ends_at": ends_at}, asker, herd, now, action="booking.extend")
 
     def release(self, booking_id: int, asker: Asker, now: int) -> Booking:
-        """Give devices back: a running booking ends now, one that has not begun is cancelled."""
+        """Give devices back: a running booking ends now, one that has not begun is cancelled.
+
+        Times are whole seconds and a booking lasts at least one: a booking that began in this second ends with it.
+        """
         before = self._editable(booking_id, asker, now)
         given: dict[str, Any] = {"state": "cancelled"}
-        if before.starts_at < now and before.state == "active":
-            given = {"ends_at": now, "released_from": before.ends_at}
+        if before.starts_at <= now and before.state == "active":
+            ends_at = max(now, before.starts_at + 1)
+            if ends_at == before.ends_at:
+                return before
+            given = {"ends_at": ends_at, "released_from": before.ends_at}
         return self._records.change(
             before.id, revision=before.revision, now=now, by=asker.by, action="booking.release", **given
         )
@@ -108,11 +116,11 @@ class BookingChanges:
                     held_by=None if account.role == "admin" else Holders(account.id, account.groups),
                 )
                 if not cancelled:
-                    raise Untimely("past", "no booking of yours in this series is still to come")
+                    raise Untimely("past", "you have no upcoming booking in this series")
                 return cancelled
         before = self._editable(booking_id, asker, now)
         if before.starts_at <= now:
-            raise Untimely("begun", "this booking has begun and cannot be cancelled; release it instead")
+            raise Untimely("begun", "this booking has started and cannot be cancelled; release it instead")
         return (
             self._records.change(
                 before.id,
@@ -130,7 +138,7 @@ class BookingChanges:
         """Approve or refuse a pending booking as it was read. That the asker is an admin is checked before."""
         before = self.get(booking_id)
         if before.state != "pending":
-            raise Untimely("not_pending", f"this booking does not wait for an answer: it is {before.state}")
+            raise Untimely("not_pending", f"this booking is not pending approval: it is {before.state}")
         return self._records.change(
             before.id,
             revision=decision.revision,
@@ -145,7 +153,9 @@ class BookingChanges:
     def check_enabled(self) -> None:
         """Raise ``Untimely`` if the hub takes no bookings."""
         if not self._settings.enabled:
-            raise Untimely("bookings_off", "this hub takes no bookings; an admin can set bookings.enabled")
+            raise Untimely(
+                "bookings_off", "bookings are turned off on this hub; an admin can set bookings.enabled"
+            )
 
     def sight_ends_at(self, since: int) -> int:
         """Tell how far ahead free times are looked for."""
@@ -196,7 +206,7 @@ class BookingChanges:
         if not is_editor(booking, asker.account):
             raise Forbidden(
                 "not_yours",
-                f"this booking is of {booking.owner_name}; only its holder or an admin may change it",
+                f"this booking belongs to {booking.owner_name}; only its holder or an admin can change it",
             )
 
     def _editable(self, booking_id: int, asker: Asker, now: int) -> Booking:
@@ -229,7 +239,7 @@ class BookingChanges:
             if before.starts_at > now:
                 starts_at = not_past(starts_at, now)
             elif starts_at != before.starts_at:
-                raise Untimely("begun", "this booking has begun; its start cannot be changed", path="start")
+                raise Untimely("begun", "this booking has started; its start cannot be changed", path="start")
         if change.end is not UNSET:
             ends_at = read_end(change.end, starts_at=starts_at, now=now, zone=zone)
             if ends_at <= now:
@@ -251,7 +261,9 @@ class BookingChanges:
             for part in ([ref] if ref in kept else named_devices(herd, [ref], path="devices", first=number))
         }
         if chosen != kept and before.starts_at <= now:
-            message = "this booking has begun; its devices cannot be changed. Release it and book anew"
+            message = (
+                "this booking has started; its GPUs cannot be changed. Release it and make a new booking"
+            )
             raise Untimely("begun", message, path="devices")
         check_count(chosen)
         return tuple(sorted(chosen))
@@ -299,7 +311,7 @@ def _check_change_allowed(allowance: Allowance, before: Booking, span: Span, now
         # To ask again would put what was approved at risk: nobody might answer before it starts.
         raise Untimely(
             "needs_approval",
-            "more than was approved needs an admin; book the rest on its own, or ask one to change this booking",
+            "only an admin can extend an approved booking; make a second booking, or ask an admin",
             path="end",
         )
 
@@ -310,7 +322,7 @@ def _check_not_quiet(devices: Sequence[DeviceRef], before: Booking, span: Span, 
         if ref in herd.quiet:
             raise Unfit(
                 "quiet_device",
-                f"{herd.word(ref)} is kept out of booking by now; leave it out, or stay within the time you have",
+                f"{herd.word(ref)} is no longer bookable; leave it out, or stay within the current time",
                 path="end" if span.ends_at > before.ends_at else "start",
             )
 
@@ -323,4 +335,4 @@ def _conflict_message(conflict: Conflict, in_the_way: Sequence[Booking], herd: H
     what = herd.word(shared[0])
     others = len(conflict.devices) - 1
     what += f" and {others} more are" if others else " is"
-    return f"{what} booked at that time, by {first.owner_name}; take others, or another time"
+    return f"{what} booked at that time by {first.owner_name}; choose other GPUs or another time"

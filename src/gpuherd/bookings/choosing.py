@@ -42,13 +42,11 @@ def named_devices(
         if not parts:
             raise Unfit(
                 "no_slices",
-                f"{herd.word(ref)} is partitioned, but has no slices yet; make some first",
+                f"{herd.word(ref)} is in MIG mode but has no slices; create slices first",
                 path=place,
             )
         if ref in herd.quiet or herd.quiet.issuperset(parts):
-            raise Unfit(
-                "quiet_device", f"{herd.word(ref)} is kept out of booking; choose another", path=place
-            )
+            raise Unfit("quiet_device", f"{herd.word(ref)} is not bookable; choose another", path=place)
         chosen += [part for part in parts if part not in herd.quiet]
     return chosen
 
@@ -61,7 +59,7 @@ def whole_nodes(herd: Herd, node_ids: Sequence[str]) -> list[DeviceRef]:
         if refs is None:
             raise Unfit(
                 "unknown_node",
-                f"there is no node {clean(node_id, 60)} whose GPUs are known",
+                f"there is no node {clean(node_id, 60)} with known GPUs",
                 path=f"nodes[{number}]",
             )
         parts = [ref for ref in refs if ref not in herd.quiet]
@@ -69,7 +67,7 @@ def whole_nodes(herd: Herd, node_ids: Sequence[str]) -> list[DeviceRef]:
             name = herd.devices[refs[0]].node_name
             raise Unfit(
                 "quiet_device",
-                f"all of {name} is kept out of booking; choose another",
+                f"{name} is not bookable; choose another node",
                 path=f"nodes[{number}]",
             )
         chosen += parts
@@ -84,7 +82,7 @@ def running_devices(herd: Herd, linux_names: Collection[str]) -> list[DeviceRef]
         known = ", ".join(sorted(names)) or "none"
         raise Unfit(
             "nothing_running",
-            f"no process of yours runs on a device that can be booked (your users on the nodes: {known})",
+            f"none of your processes runs on a bookable GPU (your Linux users: {known})",
             path="running",
         )
     return chosen
@@ -100,12 +98,13 @@ def candidates(herd: Herd, wish: AnyDevices) -> list[ListedDevice]:
     most = max(_per_node(able).values(), key=len, default=[]) if wish.same_node else able
     if len(most) >= wish.count:
         return able
-    what = f" of {clean(wish.model, 60)}" if wish.model else ""
+    what = f" of type {clean(wish.model, 60)}" if wish.model else ""
     where = " on one node" if wish.same_node else ""
-    broken = f"; {len(of_kind) - len(able)} more are at fault or offline" if len(of_kind) > len(able) else ""
+    broken = f"; {len(of_kind) - len(able)} more are in fault or offline" if len(of_kind) > len(able) else ""
     raise Unfit(
         "too_few_devices",
-        f"{wish.count} devices{what} were asked for, and there are {len(most)}{where} that can be booked{broken}",
+        f"{wish.count} GPU{'s' if wish.count > 1 else ''}{what} requested{where}, {len(most) or 'none'} bookable"
+        f"{broken}",
         path="any.count" if of_kind else "any.model" if wish.model else "any",
     )
 
@@ -147,5 +146,5 @@ def _per_node(devices: Iterable[ListedDevice]) -> dict[str, list[ListedDevice]]:
 def check_count(refs: Collection[DeviceRef], *, path: str = "devices") -> None:
     """Raise ``Unfit`` for more devices than one booking may have."""
     if len(refs) > MAX_DEVICES:
-        message = f"{len(refs)} devices are too many for one booking; {MAX_DEVICES} are allowed"
+        message = f"{len(refs)} devices are too many for one booking; the limit is {MAX_DEVICES}"
         raise Unfit("too_many_devices", message, path=path)

@@ -25,6 +25,7 @@ __all__ = [
     "CommentEntry",
     "Comments",
     "Complaint",
+    "is_own_form",
     "read_comments",
     "write_comments",
 ]
@@ -75,6 +76,8 @@ class Comments(Struct, frozen=True, kw_only=True):
 
     entries: tuple[CommentEntry, ...]
     complaints: tuple[Complaint, ...]
+    hosts: tuple[str, ...] = ()
+    """Every host that it names, also those of which nothing is booked."""
 
 
 def read_comments(content: bytes, zone: tzinfo) -> Comments:
@@ -88,17 +91,17 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
         )
     hosts = _read_hosts(_text(content))
     complaints = [
-        Complaint(
-            host=_shown(host), index=None, reason="stands in the file twice; keep one, the last is taken"
-        )
+        Complaint(host=_shown(host), index=None, reason="is in the file twice; keep one, the last is used")
         for host in hosts.doubled
     ]
     entries: list[CommentEntry] = []
+    named: list[str] = []
     for host, gpus in hosts.items():
         if not host or len(host) > LABEL_LENGTH or clean(host) != host:
             reason = "is no name of a host; correct it"
             complaints.append(Complaint(host=_shown(host), index=None, reason=reason))
             continue
+        named.append(host)
         complaints += _doubled_in(host, gpus)
         for index, entry in _indexed(gpus):
             try:
@@ -108,13 +111,13 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
                 complaints.append(Complaint(host=host, index=place, reason=str(error)))
             else:
                 entries += [] if read is None else [read]
-    return Comments(entries=tuple(entries), complaints=tuple(complaints))
+    return Comments(entries=tuple(entries), complaints=tuple(complaints), hosts=tuple(named))
 
 
 def _doubled_in(host: str, gpus: Any) -> Iterable[Complaint]:
     """Complain of GPUs that stand in a host's table twice, and of entries that say something twice."""
     if isinstance(gpus, _Table):
-        reason = "stands in the file twice; keep one, the last is taken"
+        reason = "is in the file twice; keep one, the last is used"
         yield from (Complaint(host=host, index=_shown(index), reason=reason) for index in gpus.doubled)
     for index, entry in _indexed(gpus):
         if index is not None and isinstance(entry, _Table):
@@ -135,6 +138,14 @@ def write_comments(hosts: Mapping[str, Iterable[CommentEntry]], zone: tzinfo) ->
             _written(by_index.get(index), zone) for index in range(max(by_index, default=-1) + 1)
         ]
     return (json.dumps(content, indent=2) + "\n").encode("ascii")
+
+
+def is_own_form(content: bytes) -> bool:
+    """Whether a file is as ``write_comments`` writes it: nothing but what was exported is lost with it."""
+    try:
+        return (json.dumps(json.loads(content), indent=2) + "\n").encode("ascii") == content
+    except (ValueError, RecursionError):
+        return False
 
 
 def _written(entry: CommentEntry | None, zone: tzinfo) -> dict[str, str]:

@@ -15,24 +15,25 @@ __all__ = ["CommentsSettings"]
 
 
 class CommentsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ``[bookings.comments]`` table: the comments.json of an older page, read and written."""
+    """The ``[bookings.comments]`` table: read and write the comments.json of an older page."""
 
     file: Annotated[Path | None, Meta(description="A comments.json whose entries become bookings.")] = None
     watch: Annotated[
         bool,
         Meta(
-            description="Follow the file for as long as the hub runs: a changed entry changes its booking, one that is "
-            "gone ends it. Otherwise it is read when the hub starts, and nothing ends because it is gone."
+            description="Follow the file while the hub runs: a changed entry changes its booking, a removed entry "
+            "ends it. Otherwise the file is read when the hub starts, and removed entries end "
+            "nothing."
         ),
     ] = False
     zone: Annotated[
         Annotated[str, Meta(max_length=64)] | None,
-        Meta(description="IANA time zone of the dates in the files; by default bookings.zone."),
+        Meta(description="IANA time zone of the dates in the files. Default: bookings.zone."),
     ] = None
     export: Annotated[
         Path | None,
         Meta(
-            description="A file to be kept up to date with all bookings, for tools that read comments.json."
+            description="File that the hub keeps up to date with all bookings, for tools that read comments.json."
         ),
     ] = None
 

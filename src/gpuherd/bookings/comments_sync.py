@@ -15,7 +15,7 @@ from gpuherd.bookings.comments_json import CommentEntry, Comments, Complaint
 from gpuherd.bookings.herd import Herd
 from gpuherd.bookings.texts import clean_comment, clean_title
 from gpuherd.bookings.times import LATEST
-from gpuherd.model.bookings import Booking, DeviceRef
+from gpuherd.model.bookings import PAST_SHOWN_SECONDS, Booking, DeviceRef
 from gpuherd.model.errors import Refused
 from gpuherd.model.people import Actor
 from gpuherd.records.bookings import BookingDraft, BookingRecords, Conflict
@@ -161,7 +161,7 @@ class _Hosts:
         if not parts:
             raise _NotFound("this GPU is partitioned and has no slices; make some, or take the entry out")
         if gpu in self._herd.quiet or not self._herd.quiet.isdisjoint(parts):
-            raise _NotFound("this GPU is kept out of booking (bookings.quiet); take the entry out")
+            raise _NotFound("this GPU is not bookable (bookings.quiet); remove the entry")
         return parts
 
     def _node(self, host: str) -> str:
@@ -286,7 +286,7 @@ class _Work:
         there = self._there(placed, known_id)
         if until <= self._now:
             self.end(None if there is None else there.id)
-            return None
+            return self._show_past(placed, owner, until) if there is None and known_id is None else None
         if (
             there is None
             and known_id is None
@@ -309,6 +309,28 @@ class _Work:
         self.end(None if there is None else there.id)
         title, comment = clean_title(entry.comment), _rest(entry.comment)
         return self._create(owner, placed.devices, title, comment, until, placed.shared)
+
+    def _show_past(self, placed: Placed, owner: Owner, until: int) -> int | None:
+        """Book the last second of what ended lately, so that it is shown as past; when it began nobody knows."""
+        if until <= self._now - PAST_SHOWN_SECONDS:
+            return None
+        draft = BookingDraft(
+            title=clean_title(placed.entry.comment),
+            comment=_rest(placed.entry.comment),
+            owner_id=owner.account_id,
+            owner_name=owner.name,
+            devices=placed.devices,
+            starts_at=until - 1,
+            ends_at=until,
+            zone=self._zone,
+            origin="comments",
+        )
+        try:
+            (made,) = self._records.create([draft], now=self._now, by=self._by)
+        except Conflict:
+            return None  # it is here already, or someone else had the device then
+        self.made.append(made)
+        return made.id
 
     def hand_over(self, booking_id: int | None, owner: Owner, moved: Placed | None) -> int | None:
         """Give a booking to the account that its holder has got by now, as it is; one that is over stays as it was.

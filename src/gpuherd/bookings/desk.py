@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from zoneinfo import ZoneInfo
 
+from msgspec import json
+
 from gpuherd.bookings.asking import Asker, check_group, check_length, limits_of, not_past
 from gpuherd.bookings.changes import BookingChanges
 from gpuherd.bookings.choosing import (
@@ -31,7 +33,9 @@ from gpuherd.bookings.texts import clean_comment, clean_title
 from gpuherd.bookings.times import read_end, read_start, read_zone
 from gpuherd.bookings.wishes import read_wish
 from gpuherd.model.bookings import Booking, DeviceRef
+from gpuherd.model.errors import Refused
 from gpuherd.model.people import Account
+from gpuherd.records.booking_keys import BookingKey, key_of
 from gpuherd.records.booking_limits import BookedSpan, Usage, check_limits
 from gpuherd.records.booking_rows import HOLDING
 from gpuherd.records.bookings import BookingDraft, BookingRecords
@@ -53,8 +57,35 @@ class Desk(BookingChanges):
     ) -> None:
         super().__init__(records, settings, account_of)
 
-    def book(self, request: BookingRequest, asker: Asker, herd: Herd, now: int) -> tuple[Booking, ...]:
-        """Book, all or nothing; with ``dry_run`` only tell what would be booked, under the id 0."""
+    def book(
+        self, request: BookingRequest, asker: Asker, herd: Herd, now: int, idempotency_key: str | None = None
+    ) -> tuple[Booking, ...]:
+        """Book, all or nothing; with ``dry_run`` only return what would be booked, with the id 0.
+
+        A repeated request with the same key books nothing more and returns what the first one booked.
+        """
+        if idempotency_key is None or request.dry_run:
+            return self._book(request, asker, herd, now, None)
+        key = key_of(asker.account.id, idempotency_key, json.encode(request, order="sorted"))
+        return self._once(key, now, lambda: self._book(request, asker, herd, now, key))
+
+    def _once(
+        self, key: BookingKey, now: int, make: Callable[[], tuple[Booking, ...]]
+    ) -> tuple[Booking, ...]:
+        """Make bookings, unless a request with the same key already has."""
+        if made := self._records.booked_with(key, now=now):
+            return made
+        try:
+            return make()
+        except Refused:
+            # The conflict may be with what the same request has just booked.
+            if made := self._records.booked_with(key, now=now):
+                return made
+            raise
+
+    def _book(
+        self, request: BookingRequest, asker: Asker, herd: Herd, now: int, key: BookingKey | None
+    ) -> tuple[Booking, ...]:
         self.check_enabled()
         check_group(request.group, asker.account)
         zone = read_zone(request.zone or self._settings.zone)
@@ -78,17 +109,43 @@ class Desk(BookingChanges):
         )
         ways = (request.any is not None, request.running, bool(request.devices or request.nodes))
         if sum(ways) > 1:
-            message = "say what to book in one way: devices and nodes, or any, or running"
+            message = "give only one of: devices and nodes, any, or running"
             raise Unfit("mixed_devices", message, path="any" if request.any is not None else "running")
         if request.any is not None:
             wish = read_wish(request.any) if isinstance(request.any, str) else request.any
-            return self._book_any(wish, draft, spans, asker, herd, now, is_dry=request.dry_run)
+            return self._book_any(wish, draft, spans, asker, herd, now, is_dry=request.dry_run, key=key)
         return self._create(
-            _devices(request, asker, herd), draft, spans, asker, herd, now, is_dry=request.dry_run
+            _devices(request, asker, herd), draft, spans, asker, herd, now, is_dry=request.dry_run, key=key
         )
 
-    def copy(self, booking_id: int, request: CopyRequest, asker: Asker, herd: Herd, now: int) -> Booking:
-        """Book the same devices for the asker at another time, for as long as before unless said otherwise."""
+    def copy(
+        self,
+        booking_id: int,
+        request: CopyRequest,
+        asker: Asker,
+        herd: Herd,
+        now: int,
+        idempotency_key: str | None = None,
+    ) -> Booking:
+        """Book the same devices for the asker at another time, for the same duration unless given.
+
+        ``key`` is as in ``book``.
+        """
+        if idempotency_key is None:
+            return self._copy(booking_id, request, asker, herd, now, None)[0]
+        asked = json.encode(["copy", booking_id, request], order="sorted")
+        key = key_of(asker.account.id, idempotency_key, asked)
+        return self._once(key, now, lambda: self._copy(booking_id, request, asker, herd, now, key))[0]
+
+    def _copy(
+        self,
+        booking_id: int,
+        request: CopyRequest,
+        asker: Asker,
+        herd: Herd,
+        now: int,
+        key: BookingKey | None,
+    ) -> tuple[Booking, ...]:
         first = self.get(booking_id)
         zone = read_zone(request.zone or first.zone)
         starts_at = not_past(read_start(request.start, now=now, zone=zone), now)
@@ -105,7 +162,7 @@ class Desk(BookingChanges):
             comment=first.comment,
             group=first.group if first.group in asker.account.groups else None,
         )
-        return self.book(same, asker, herd, now)[0]
+        return self._book(same, asker, herd, now, key)
 
     def usage(self, account_id: str, now: int) -> Usage:
         """Tell what someone holds from now on."""
@@ -123,6 +180,7 @@ class Desk(BookingChanges):
         now: int,
         *,
         is_dry: bool,
+        key: BookingKey | None,
     ) -> tuple[Booking, ...]:
         able = candidates(herd, wish)
         quicker: Taken | None = None
@@ -140,7 +198,9 @@ class Desk(BookingChanges):
             if chosen is None:
                 raise self._too_few(wish, [device.ref for device in able], found, spans, herd, now)
             try:
-                return self._create(tuple(sorted(chosen)), draft, spans, asker, herd, now, is_dry=is_dry)
+                return self._create(
+                    tuple(sorted(chosen)), draft, spans, asker, herd, now, is_dry=is_dry, key=key
+                )
             except Taken as error:
                 quicker = error
         raise quicker or AssertionError("a round was made")
@@ -168,7 +228,7 @@ class Desk(BookingChanges):
         what = f" of {wish.model}" if wish.model else ""
         where = " on one node" if wish.same_node else ""
         return Taken(
-            f"fewer than {wish.count} devices{what} are free{where} at that time; take fewer, or another time",
+            f"fewer than {wish.count} devices{what} are free{where} at that time; choose fewer, or another time",
             bookings=tuple(booking for booking in found if not able.isdisjoint(booking.devices)),
             devices=tuple(refs),
             next_free=next_free,
@@ -185,13 +245,16 @@ class Desk(BookingChanges):
         now: int,
         *,
         is_dry: bool,
+        key: BookingKey | None,
     ) -> tuple[Booking, ...]:
         limits = limits_of(allowance_of(asker.account, self._settings))
         drafts = [_with(draft, devices, span) for span in spans]
         with self.telling_conflicts(devices, spans, herd):
             shared = herd.sharing_with(devices)
             if not is_dry:
-                return self._records.create(drafts, now=now, by=asker.by, limits=limits, also_free=shared)
+                return self._records.create(
+                    drafts, now=now, by=asker.by, limits=limits, also_free=shared, key=key
+                )
             for span in spans:
                 self.check_free([*devices, *shared], span)
         if limits is not None:
@@ -224,7 +287,7 @@ def _devices(request: BookingRequest, asker: Asker, herd: Herd) -> tuple[DeviceR
     else:
         chosen = [*named_devices(herd, request.devices), *whole_nodes(herd, request.nodes)]
     if not chosen:
-        message = "say what to book: devices, nodes, any such as 2 x A100, or running"
+        message = "say what to book: devices, nodes, any (such as 2 x A100), or running"
         raise Unfit("no_devices", message, path="devices")
     check_count(set(chosen), path="running" if request.running else "nodes" if request.nodes else "devices")
     return tuple(sorted(set(chosen)))

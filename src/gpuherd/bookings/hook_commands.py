@@ -36,7 +36,7 @@ class CommandHook:
         self.name = f"run {Path(self._command[0]).name}"
         if not os.access(self._command[0], os.X_OK) or Path(self._command[0]).is_dir():
             raise Misconfigured(
-                f"command: {self._command[0]} is no program that the hub's user may run; check it"
+                f"command: {self._command[0]} is not a program that the hub's user can run; check the path"
             )
 
     async def deliver(self, event_id: str, event: HookEvent, body: bytes) -> None:

@@ -81,7 +81,9 @@ class HookLedger:
         """Write everything down for good; ``Failed`` if that is not possible now."""
         for page in self._content.hooks.values():
             if len(page.waiting) > MAX_WAITING:
-                log.warning("hooks: %d events are given up, too many wait", len(page.waiting) - MAX_WAITING)
+                log.warning(
+                    "hooks: dropped %d events because too many are waiting", len(page.waiting) - MAX_WAITING
+                )
                 page.done.update({delivery.id: now for delivery in page.waiting[:-MAX_WAITING]})
                 del page.waiting[:-MAX_WAITING]
             # Long after the last moment at which it could be taken for new.
@@ -92,7 +94,7 @@ class HookLedger:
                 await asyncio.to_thread(replace_file, self._file, content)
             except OSError as error:
                 raise Failed(
-                    f"{self._file} cannot be written ({error.strerror}); after a restart events may be told again"
+                    f"{self._file} cannot be written ({error.strerror}); after a restart, events may be sent twice"
                 ) from error
 
     def _read(self) -> _Content:
@@ -102,8 +104,8 @@ class HookLedger:
             return msgspec.json.decode(self._file.read_bytes(), type=_Content)
         except FileNotFoundError:
             return _Content()
-        except (msgspec.DecodeError, OSError) as error:
-            log.warning("%s cannot be read (%s): set aside, begun anew", self._file, error)
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+            log.warning("cannot read %s (%s); moved it aside and started a new one", self._file, error)
             with contextlib.suppress(OSError):
                 self._file.replace(self._file.with_suffix(".damaged"))
             return _Content()

@@ -17,58 +17,60 @@ HookEvent = Literal["start", "end", "violation"]
 
 
 class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ``[[bookings.hooks]]`` table: an address or a command that is told when bookings start, end or are broken."""
+    """A ``[[bookings.hooks]]`` table: what the hub calls when bookings start, end or are violated."""
 
     on: Annotated[
         tuple[HookEvent, ...],
         Meta(
             min_length=1,
             max_length=3,
-            description='Of what it is told: "start", "end", "violation" (someone else uses a booked device).',
+            description='Events: "start", "end", "violation" (someone else uses a booked device).',
         ),
     ]
     url: Annotated[
         Annotated[str, Meta(max_length=2000)] | None,
-        Meta(description="Where to POST the event as JSON; http or https. Redirects are not followed."),
+        Meta(description="Address to POST the event to as JSON; http or https. Redirects are not followed."),
     ] = None
     command: Annotated[
         Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=4096)], ...], Meta(max_length=100)],
         Meta(
-            description="Or what to run: a program by its full path and its arguments. It gets the event as JSON on "
-            "its standard input; there is no shell."
+            description="Command to run instead: a program with its full path, and its arguments. It gets the "
+            "event as JSON on its standard input; no shell is used."
         ),
     ] = ()
     secret_file: Annotated[
         Path | None,
-        Meta(
-            description="File with a secret to sign what is posted, so that its receiver can tell it is from here."
-        ),
+        Meta(description="File with a secret that signs the request, so that the receiver can verify it."),
     ] = None
     networks: Annotated[
         Annotated[tuple[str, ...], Meta(max_length=100)],
         Meta(
-            description="Networks that are not public but may be posted to, such as 10.1.0.0/16 or 127.0.0.1/32. "
-            "Without them a URL whose name leads to such an address is refused."
+            description="Private networks that the hub may post to, such as 10.1.0.0/16 or 127.0.0.1/32. A URL "
+            "that leads to any other private address is rejected."
         ),
     ] = ()
     ca_file: Annotated[
-        Path | None, Meta(description="PEM file with the certificates to trust, instead of the system's.")
+        Path | None, Meta(description="PEM file with the certificates to trust instead of the system's.")
     ] = None
     deadline_seconds: Annotated[
-        float, Meta(ge=0.1, le=300, description="How long one attempt may take; a command is then killed.")
+        float, Meta(ge=0.1, le=300, description="Longest attempt, in seconds; a command is then killed.")
     ] = 10.0
     attempts: Annotated[
-        int, Meta(ge=1, le=10, description="How often an event is tried, with growing pauses between.")
+        int, Meta(ge=1, le=10, description="How many times to try an event, with growing pauses.")
     ] = 5
     violation_after_seconds: Annotated[
         float,
-        Meta(ge=0, le=86_400, description="How long a booking must have been broken before it is told."),
+        Meta(
+            ge=0,
+            le=86_400,
+            description="How long a booking must have been violated before the event, in seconds.",
+        ),
     ] = 60.0
 
     def check(self) -> None:
         """Raise ``Misconfigured`` for what cannot be meant; files are looked at when the hub starts."""
         if (self.url is None) == (not self.command):
-            raise Misconfigured("give either url or command, to say who is told")
+            raise Misconfigured("give either url or command")
         if self.url is None:
             for key in ("secret_file", "ca_file", "networks"):
                 if getattr(self, key):

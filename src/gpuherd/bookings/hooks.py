@@ -68,7 +68,8 @@ class HookLine:
 
     @property
     def since(self) -> float:
-        """When this hook was set up."""
+        """When this hook was set up; not in the future, even if the clock was ahead then."""
+        self._page.since = min(self._page.since, int(self._wall()))
         return self._page.since
 
     def wants(self, event: Event) -> bool:
@@ -88,7 +89,7 @@ class HookLine:
 
     def _next(self) -> Delivery | None:
         now = self._wall()
-        return next((delivery for delivery in self._page.waiting if delivery.due_at <= now), None)
+        return next((delivery for delivery in self._page.waiting if _is_due(delivery, now)), None)
 
     async def _tell(self, delivery: Delivery) -> None:
         try:
@@ -104,9 +105,9 @@ class HookLine:
         delivery.attempts += 1
         left = self.settings.attempts - delivery.attempts
         if left <= 0:
-            log.warning("hook %s: %s is given up: %s", self.name, delivery.id, reason)
+            log.warning("hook %s: gave up on %s: %s", self.name, delivery.id, reason)
             self._cross_out(delivery)
-            self._trouble = f"{delivery.id} was given up after {delivery.attempts} attempts: {reason}"
+            self._trouble = f"{delivery.id} failed after {delivery.attempts} attempts: {reason}"
             return
         pause = min(FIRST_PAUSE_SECONDS * 4.0 ** (delivery.attempts - 1), LONGEST_PAUSE_SECONDS)
         delivery.due_at = self._wall() + pause * self._random.uniform(0.75, 1.25)
@@ -116,3 +117,8 @@ class HookLine:
         if delivery in self._page.waiting:
             self._page.waiting.remove(delivery)
         self._page.done[delivery.id] = self._wall()
+
+
+def _is_due(delivery: Delivery, now: float) -> bool:
+    """Tell whether its pause is over, or longer than any: then the clock has been set back since."""
+    return delivery.due_at <= now or delivery.due_at > now + 2 * LONGEST_PAUSE_SECONDS

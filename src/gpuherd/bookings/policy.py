@@ -91,14 +91,14 @@ def check_span(allowance: Allowance, *, starts_at: int, ends_at: int, now: int, 
         ahead = format_duration((starts_at - now) // 3600 * 3600)
         raise Unfit(
             "beyond_horizon",
-            f"a booking must begin within {allowance.horizon_days:g} days, this one would in {ahead}",
+            f"bookings must start within {allowance.horizon_days:g} days; this one would start in {ahead}",
             path=path,
         )
     if allowance.max_days is not None and ends_at - starts_at > round(allowance.max_days * DAY):
         raise Unfit(
             "too_long",
-            f"a booking may last {allowance.max_days:g} days, this one would {format_duration(ends_at - starts_at)}; "
-            "choose an earlier end",
+            f"bookings can last at most {allowance.max_days:g} days; this one would last "
+            f"{format_duration(ends_at - starts_at)}; choose an earlier end",
             path="end",
         )
 

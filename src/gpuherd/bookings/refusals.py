@@ -13,7 +13,7 @@ __all__ = ["Forbidden", "Taken", "TimeChoice", "UnclearTime", "Unfit", "Untimely
 
 
 class TimeChoice(Struct, frozen=True):
-    """One way to read a time that can be read in two ways."""
+    """One reading of an ambiguous time."""
 
     text: Annotated[str, Meta(description="ISO 8601 with its offset; send this instead.")]
     at: EpochSeconds

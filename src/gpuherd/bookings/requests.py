@@ -39,107 +39,111 @@ Devices = Annotated[tuple[DeviceRef, ...], Meta(max_length=MAX_DEVICES)]
 
 
 class AnyDevices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Devices that are all the same to the person: the hub chooses, when booking."""
+    """Any devices that match; the hub chooses them when you book."""
 
     count: Annotated[int, Meta(ge=1, le=MAX_DEVICES)] = 1
     model: Annotated[
         Label | None,
-        Meta(description="Words that the short or full name must have, such as A100 80GB or 1g.10gb."),
+        Meta(description="Words that the short or full name must contain, such as A100 80GB or 1g.10gb."),
     ] = None
     min_memory_bytes: Annotated[
-        Annotated[int, Meta(ge=0, le=2**62)] | None, Meta(description="Memory that each must have at least.")
+        Annotated[int, Meta(ge=0, le=2**62)] | None, Meta(description="Minimum memory of each device.")
     ] = None
     same_node: Annotated[
-        bool, Meta(description="All on one node, or none at all. Otherwise one node is only preferred.")
+        bool, Meta(description="Require all on one node. Otherwise, one node is only preferred.")
     ] = False
 
 
 class Weekly(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same again every week, at the same time by the clock on the wall; all of them or none."""
+    """Repeat every week at the same local time; all weeks or none."""
 
-    times: Annotated[int, Meta(ge=2, le=MAX_WEEKS, description="How many in all.")]
+    times: Annotated[int, Meta(ge=2, le=MAX_WEEKS, description="Total number.")]
 
 
 class BookingRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A booking to be made. Devices are given by ``devices`` and ``nodes``, or by one of ``any`` and ``running``."""
+    """A booking to make. Set ``devices`` and ``nodes``, or one of ``any`` and ``running``."""
 
-    devices: Annotated[Devices, Meta(description="These. A partitioned GPU stands for its slices.")] = ()
+    devices: Annotated[
+        Devices, Meta(description="These devices. A GPU that is split stands for its slices.")
+    ] = ()
     nodes: Annotated[
         Annotated[tuple[Identifier, ...], Meta(max_length=MAX_DEVICES)],
         Meta(description="Every device of these nodes, by their ids."),
     ] = ()
     any: Annotated[
         AnyDevices | Annotated[str, Meta(max_length=200)] | None,
-        Meta(description='As many of a kind, also as text: "2 x A100 80GB".'),
+        Meta(description='A number of devices of a type, also as text: "2 x A100 80GB".'),
     ] = None
-    running: Annotated[
-        bool, Meta(description="The devices on which processes of the person who asks run right now.")
-    ] = False
+    running: Annotated[bool, Meta(description="The devices on which your processes run now.")] = False
     start: Annotated[
         Moment, Meta(description='UTC epoch seconds, or text: "now", "tomorrow 9:00", "2026-11-20 18:00".')
     ] = "now"
     end: Annotated[Moment, Meta(description='UTC epoch seconds, or text: "3d 4h", "until friday 18:00".')]
     zone: Annotated[
-        ZoneName | None, Meta(description="IANA time zone of the texts; by default bookings.zone.")
+        ZoneName | None, Meta(description="IANA time zone of the texts. Default: bookings.zone.")
     ] = None
     title: Title = ""
     comment: Comment = ""
     group: Annotated[
         Label | None,
-        Meta(description="Group on whose behalf; all its members may then change the booking."),
+        Meta(description="Group that the booking is for; all its members can change it."),
     ] = None
     weekly: Weekly | None = None
     dry_run: Annotated[
-        bool, Meta(description="Check everything and tell what would be booked, but book nothing.")
+        bool, Meta(description="Check everything and return what would be booked, but book nothing.")
     ] = False
 
 
 class BookingChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to be different. What is not given stays."""
+    """Changes of a booking. Fields that are left out do not change."""
 
     revision: Annotated[
         int | UnsetType,
-        Meta(description="That of the booking as it was read; if it has changed since, nothing is done."),
+        Meta(description="Revision of the booking you read. If it has changed since, nothing is done."),
     ] = UNSET
     title: Title | UnsetType = UNSET
     comment: Comment | UnsetType = UNSET
-    group: Annotated[Label | UnsetType | None, Meta(description="null: on nobody's behalf any more.")] = UNSET
+    group: Annotated[Label | UnsetType | None, Meta(description="Null: no longer for a group.")] = UNSET
     devices: Annotated[Devices, Meta(min_length=1)] | UnsetType = UNSET
-    start: Annotated[Moment | UnsetType, Meta(description="Only of a booking that has not begun.")] = UNSET
+    start: Annotated[Moment | UnsetType, Meta(description="Only for a booking that has not started.")] = UNSET
     end: Moment | UnsetType = UNSET
-    zone: Annotated[ZoneName | UnsetType, Meta(description="By default that of the booking.")] = UNSET
+    zone: Annotated[ZoneName | UnsetType, Meta(description="Default: that of the booking.")] = UNSET
 
 
 class Extension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A later end."""
 
     end: Annotated[
-        Moment, Meta(description='A duration such as "1d" counts from the end the booking has now.')
+        Moment, Meta(description='A duration such as "1d" counts from the current end of the booking.')
     ]
-    zone: Annotated[ZoneName | None, Meta(description="By default that of the booking.")] = None
+    zone: Annotated[ZoneName | None, Meta(description="Default: that of the booking.")] = None
     revision: int | None = None
 
 
 class CopyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same devices for as long as before, at another time."""
+    """The same devices for the same duration, at another time."""
 
     start: Moment
-    end: Annotated[Moment | None, Meta(description="By default it lasts as long as the first one.")] = None
-    zone: Annotated[ZoneName | None, Meta(description="By default that of the booking.")] = None
+    end: Annotated[Moment | None, Meta(description="Default: the same duration as the original.")] = None
+    zone: Annotated[ZoneName | None, Meta(description="Default: that of the booking.")] = None
 
 
 class Cancellation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to be cancelled."""
+    """What to cancel."""
 
     series: Annotated[
-        bool, Meta(description="Also the later ones of the same weekly series; of a running one, only those.")
+        bool,
+        Meta(
+            description="Also cancel the later bookings of the same weekly series. If this one has started, only "
+            "those are cancelled."
+        ),
     ] = False
 
 
 class Decision(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an admin answers to."""
+    """An admin's decision."""
 
     revision: Annotated[
         int,
-        Meta(description="That of the booking as it was read; if it has changed since, nothing is decided."),
+        Meta(description="Revision of the booking you read. If it has changed since, nothing is decided."),
     ]

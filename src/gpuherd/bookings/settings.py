@@ -31,48 +31,46 @@ class BookingRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     groups: Annotated[
         tuple[Label, ...],
-        Meta(description="It fits members of any of these groups; of all, if none is named."),
+        Meta(description="Groups that the rule applies to. Empty: all."),
     ] = ()
-    roles: Annotated[
-        tuple[Role, ...], Meta(description="It fits people with any of these roles; all, if none is named.")
-    ] = ()
+    roles: Annotated[tuple[Role, ...], Meta(description="Roles that the rule applies to. Empty: all.")] = ()
     horizon_days: Annotated[Days | None, Meta(description="As `horizon_days` of `[bookings]`.")] = None
     max_days: Annotated[Days | None, Meta(description="As `max_days` of `[bookings]`.")] = None
     max_devices: Annotated[Devices | None, Meta(description="As `max_devices` of `[bookings]`.")] = None
     gpu_hours_ahead: Annotated[Hours | None, Meta(description="As `gpu_hours_ahead` of `[bookings]`.")] = None
     approval: Annotated[bool | None, Meta(description="As `approval` of `[bookings]`.")] = None
-    unlimited: Annotated[
-        bool, Meta(description="No limit of length, horizon, devices or hours, and no approval.")
-    ] = False
+    unlimited: Annotated[bool, Meta(description="No limits and no approval.")] = False
 
 
 class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ``[bookings]`` table of gpuherd.toml: what members may book. Admins are bound by other bookings only."""
+    """The ``[bookings]`` table of gpuherd.toml: what members can book. Admins have no limits."""
 
     enabled: Annotated[bool, Meta(description="Whether anything can be booked.")] = True
-    zone: Annotated[
-        str, Meta(max_length=64, description="IANA time zone of times that come without one.")
-    ] = "UTC"
-    horizon_days: Annotated[Days, Meta(description="A booking must begin within this many days.")] = 60.0
-    max_days: Annotated[Days, Meta(description="A booking lasts no longer than this.")] = 14.0
+    zone: Annotated[str, Meta(max_length=64, description="IANA time zone for times without one.")] = "UTC"
+    horizon_days: Annotated[Days, Meta(description="A booking must start within this many days.")] = 60.0
+    max_days: Annotated[Days, Meta(description="Longest booking, in days.")] = 14.0
     max_devices: Annotated[
         Devices | None,
-        Meta(description="Devices that one person may have booked at the same time; by default any number."),
+        Meta(description="Devices that one person can book for the same time. Default: any number."),
     ] = None
     gpu_hours_ahead: Annotated[
         Hours | None,
         Meta(
-            description="Device-hours that one person may have booked from now on, over all bookings; by default any."
+            description="Device-hours that one person can have booked from now on, over all bookings. Default: "
+            "any number."
         ),
     ] = None
     approval: Annotated[
-        bool, Meta(description="Bookings of members wait for an admin; their devices are held meanwhile.")
+        bool,
+        Meta(
+            description="Bookings of members need an admin's approval. Until then, their devices are taken."
+        ),
     ] = False
     quiet: Annotated[
         tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...],
         Meta(
-            description="Devices that nobody can book: patterns such as login-*, of a node's id or shown name, or with "
-            "a device behind it, its index or UUID: gpu01/0, gpu01/GPU-4f….",
+            description="Devices that nobody can book: patterns of a node's id or display name, such as login-*, "
+            "optionally with the index or UUID of a device: gpu01/0, gpu01/GPU-4f….",
         ),
     ] = ()
     rules: Annotated[
@@ -81,15 +79,11 @@ class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = ()
     hooks: Annotated[
         tuple[HookSettings, ...],
-        Meta(
-            description="Who is told when bookings start, end or are broken: `[[bookings.hooks]]` tables, see below."
-        ),
+        Meta(description="Notifications about bookings: `[[bookings.hooks]]` tables, see below."),
     ] = ()
     comments: Annotated[
         CommentsSettings | None,
-        Meta(
-            description="The comments.json of an older page, read or written: a `[bookings.comments]` table, see below."
-        ),
+        Meta(description="The comments.json of an older page: a `[bookings.comments]` table, see below."),
     ] = None
 
     def check(self) -> None:

@@ -141,7 +141,7 @@ def _read(given: str | int, *, base: int, after: int, now: int, zone: ZoneInfo, 
         return _next(found, given, after=after, now=now, zone=zone, path=path)
     raise Unfit(
         "unreadable_time",
-        f'"{clean(given, 60)}" is no time that can be read; write for example {EXAMPLES}',
+        f'"{clean(given, 60)}" is not a time; write for example {EXAMPLES}',
         path=path,
     )
 
@@ -186,7 +186,7 @@ def _clock_of(found: re.Match[str], given: str, path: str) -> timedelta:
 
 def _needs_clock(given: str, path: str) -> Unfit:
     said = clean(given.strip(), 60)
-    return Unfit("unreadable_time", f'"{said}" does not say at what time; write "{said} 18:00"', path=path)
+    return Unfit("unreadable_time", f'"{said}" has no time of day; write "{said} 18:00"', path=path)
 
 
 def _dated(found: re.Match[str], given: str, zone: ZoneInfo, path: str) -> int:
@@ -251,7 +251,7 @@ def _only_moment(wall: datetime, zone: ZoneInfo, path: str, *, after: int = -1) 
     said = f"{wall:%H:%M} on {wall:%Y-%m-%d}"
     offered = f"write {choices[0].text} or {choices[1].text}"
     if moments:
-        message = f"{said} comes twice in {zone.key}, as the clocks are put back; {offered}"
+        message = f"{said} occurs twice in {zone.key}, when the clocks go back; {offered}"
         raise UnclearTime("ambiguous_time", message, path=path, choices=choices)
-    message = f"{said} does not exist in {zone.key}, as the clocks are put forward; {offered}"
+    message = f"{said} does not exist in {zone.key}, when the clocks go forward; {offered}"
     raise UnclearTime("nonexistent_time", message, path=path, choices=choices)

@@ -24,48 +24,51 @@ BookingPhase = Literal["past", "current", "upcoming"]
 
 
 class BookedDevice(Struct, frozen=True, kw_only=True):
-    """A device of a booking, with what people call it."""
+    """A device of a booking, with its names."""
 
     node_id: str
     uuid: str
     node_name: Annotated[str, Meta(description="The node's id if the node is gone.")]
-    index: Annotated[int | None, Meta(description="Of a slice, within its GPU; none if the device is gone.")]
-    parent_index: Annotated[int | None, Meta(description="Of a slice, the index of its GPU.")]
-    short_name: Annotated[str | None, Meta(description="None if the device is gone.")]
+    index: Annotated[
+        int | None, Meta(description="Index of a slice within its GPU; null if the device is gone.")
+    ]
+    parent_index: Annotated[int | None, Meta(description="Index of a slice's GPU.")]
+    short_name: Annotated[str | None, Meta(description="Null if the device is gone.")]
     is_gone: Annotated[bool, Meta(description="No node reports it any more.")]
 
 
 class BookingView(Struct, frozen=True, kw_only=True):
-    """One booking as the one who looks may see it."""
+    """One booking as the viewer can see it."""
 
     id: Annotated[int, Meta(description="0 in a dry run: nothing was booked.")]
     title: Annotated[str, Meta(description="Empty in the public view.")]
     comment: Annotated[str, Meta(description="Empty in the public view.")]
     holder: Annotated[
-        str, Meta(description="Who has it: a person's or group's shown name; in public, a pseudonym.")
+        str, Meta(description="Holder: display name of a person or group; for the public, a pseudonym.")
     ]
-    owner_id: Annotated[str | None, Meta(description="The holder's account; never told in public.")]
-    group: Annotated[str | None, Meta(description="Group on whose behalf; never told in public.")]
+    owner_id: Annotated[str | None, Meta(description="The holder's account; never public.")]
+    group: Annotated[str | None, Meta(description="Group that it is for; never public.")]
     devices: tuple[BookedDevice, ...]
     starts_at: EpochSeconds
-    ends_at: Annotated[EpochSeconds, Meta(description="The first second that is free again.")]
-    zone: Annotated[str, Meta(description="IANA time zone in which it was made; in public always UTC.")]
+    ends_at: Annotated[EpochSeconds, Meta(description="The first second after the booking.")]
+    zone: Annotated[str, Meta(description="IANA time zone in which it was made; for the public, always UTC.")]
     state: Annotated[
-        BookingState, Meta(description="Pending: waits for an admin and holds its devices meanwhile.")
+        BookingState, Meta(description="Pending: needs an admin's approval; its devices are taken.")
     ]
     phase: BookingPhase
     series_id: int | None
     released_from: Annotated[
-        EpochSeconds | None, Meta(description="Of one released early, the end it had before.")
+        EpochSeconds | None, Meta(description="Original end of a booking that was released early.")
     ]
     origin: Annotated[
-        Literal["person", "comments"], Meta(description="Made here, or read from a comments.json.")
+        Literal["person", "comments"],
+        Meta(description="Whether it was made here or read from a comments.json."),
     ]
     created_at: float
     changed_at: float
-    revision: Annotated[int, Meta(description="Give it back when changing the booking.")]
-    is_own: Annotated[bool, Meta(description="It is the viewer's, or of a group of the viewer's.")]
-    may_edit: Annotated[bool, Meta(description="The viewer may change, release or cancel it now.")]
+    revision: Annotated[int, Meta(description="Send it back when you change the booking.")]
+    is_own: Annotated[bool, Meta(description="It belongs to the viewer or to one of the viewer's groups.")]
+    may_edit: Annotated[bool, Meta(description="The viewer can change, release or cancel it now.")]
 
 
 class TimelineDevice(Struct, frozen=True, kw_only=True):
@@ -99,33 +102,35 @@ class TimelineBooking(Struct, frozen=True, kw_only=True):
 
 
 class TimelineView(Struct, frozen=True, kw_only=True):
-    """Devices × time: every booking that holds a device within a span, once."""
+    """Devices × time: every booking of a device in a range, once."""
 
     time: Annotated[float, Meta(description="The hub's time, UTC epoch seconds.")]
     since: EpochSeconds
     until: EpochSeconds
     is_current: Annotated[
-        bool, Meta(description="False while the records do not answer: bookings as they were last known.")
+        bool, Meta(description="False while the database does not respond: bookings are the last known ones.")
     ]
     devices: Annotated[
-        tuple[TimelineDevice, ...], Meta(description="In the order of the page; partitioned GPUs as slices.")
+        tuple[TimelineDevice, ...],
+        Meta(description="In the order of the page; GPUs that are split appear as slices."),
     ]
     bookings: Annotated[tuple[TimelineBooking, ...], Meta(description="Pending and active ones, by start.")]
 
 
 class FreeSlot(Struct, frozen=True, kw_only=True):
-    """A span in which what was asked for is free."""
+    """A time in which the requested devices are free."""
 
     starts_at: EpochSeconds
     ends_at: EpochSeconds
     free_until: Annotated[
-        EpochSeconds | None, Meta(description="When one of these is booked next; none if not at all.")
+        EpochSeconds | None,
+        Meta(description="Start of the next booking of one of these; null if there is none."),
     ]
     devices: tuple[BookedDevice, ...]
 
 
 class BookingConflict(Struct, frozen=True, kw_only=True):
-    """A booking that is in the way, on one device."""
+    """A conflicting booking, on one device."""
 
     booking_id: int
     holder: str
@@ -135,10 +140,10 @@ class BookingConflict(Struct, frozen=True, kw_only=True):
 
 
 class BookingPolicy(Struct, frozen=True, kw_only=True):
-    """What the viewer may book, and what is used of it. A limit that is none does not apply."""
+    """What the viewer can book, and how much of it is used. A limit that is null does not apply."""
 
     may_book: bool
-    is_exempt: Annotated[bool, Meta(description="An admin: no limits but those of other bookings.")]
+    is_exempt: Annotated[bool, Meta(description="An admin: no limits except other bookings.")]
     horizon_days: float | None
     max_days: float | None
     max_devices: Annotated[int | None, Meta(description="Devices at one time.")]
@@ -146,5 +151,8 @@ class BookingPolicy(Struct, frozen=True, kw_only=True):
     needs_approval: bool
     devices_booked: Annotated[int, Meta(description="Most devices at one time from now on.")]
     gpu_hours_booked: Annotated[float, Meta(description="Device-hours booked from now on.")]
-    groups: Annotated[tuple[str, ...], Meta(description="Groups that one may book on behalf of.")]
-    zone: Annotated[str, Meta(description="Time zone of texts that come without one.")]
+    groups: Annotated[tuple[str, ...], Meta(description="Groups that you can book for.")]
+    zone: Annotated[str, Meta(description="Time zone of texts without one.")]
+    takes_idempotency_keys: Annotated[
+        bool, Meta(description="Whether a booking request with an Idempotency-Key can be repeated safely.")
+    ] = True

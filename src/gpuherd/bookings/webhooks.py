@@ -132,7 +132,9 @@ class WebHook:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Failed(self._told(error)) from None
         if 300 <= status < 400:
-            raise Failed(f"{self._host} answers {status}, a redirect; name the address it leads to")
+            raise Failed(
+                f"{self._host} responds with {status}, a redirect; use the address that it redirects to"
+            )
         if not 200 <= status < 300:
             raise Failed(f"{self._host} answers {status}")
 
@@ -151,7 +153,7 @@ class WebHook:
 
 
 def _forbidden(address: str) -> str:
-    return f"{address} is not a public address; if it is meant, add its network to networks of this hook"
+    return f"{address} is not a public address; to allow it, add its network to this hook's networks"
 
 
 def _is_address(host: str) -> bool:
@@ -171,7 +173,7 @@ def _read_secret(file: Path) -> bytes:
         ) from error
     if len(secret) < MIN_SECRET_BYTES:
         raise Misconfigured(
-            f"secret_file: {file} holds less than {MIN_SECRET_BYTES} characters; make one with: openssl rand -hex 32"
+            f"secret_file: {file} has less than {MIN_SECRET_BYTES} characters; create one with: openssl rand -hex 32"
         )
     return secret
 
@@ -181,5 +183,5 @@ def _tls(ca_file: Path | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=None if ca_file is None else ca_file.expanduser())
     except OSError as error:  # ssl.SSLError is one
         raise Misconfigured(
-            f"ca_file: {ca_file} cannot be used ({error.strerror or error}); it must hold certificates in PEM form"
+            f"ca_file: {ca_file} cannot be used ({error.strerror or error}); it must contain certificates in PEM format"
         ) from error

@@ -33,11 +33,11 @@ def read_wish(text: str, *, path: str = "any") -> AnyDevices:
     if not 1 <= count <= MAX_DEVICES or (not model and not (found["times"] or found["count"])):
         raise Unfit(
             "unreadable_wish",
-            f'"{clean(text, 60)}" does not say how many of what; write for example 2 x A100 80GB, up to {MAX_DEVICES}',
+            f'"{clean(text, 60)}" is not a number and a type; write for example 2 x A100 80GB, up to {MAX_DEVICES}',
             path=path,
         )
     if model and not _words(model):
-        raise Unfit("unreadable_wish", f'"{clean(model, 60)}" is no name of a GPU', path=path)
+        raise Unfit("unreadable_wish", f'"{clean(model, 60)}" is not a GPU type', path=path)
     return AnyDevices(count=count, model=model[:128] or None)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuherd.cli.log import log_options, start_log
+
 if TYPE_CHECKING:
     from gpuherd.agent.settings import AgentSettings
     from gpuherd.agent.spec import ProbeSpec
@@ -16,56 +18,59 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.option(
-    "--hub", "hub_url", metavar="URL", help="The hub to report to, such as https://gpus.example.org."
-)
+@click.option("--hub", "hub_url", metavar="URL", help="Hub to report to, e.g. https://gpus.example.org.")
 @click.option(
     "--listen",
     metavar="ADDRESS[:PORT]",
-    help="Wait for the hub to dial this node, such as on 0.0.0.0:8472; instead of --hub.",
+    help="Let the hub connect to this node instead (pull), e.g. 0.0.0.0:8472.",
 )
 @click.option(
     "--listen-secret-file",
     metavar="FILE",
-    help="File with the secret that this node shares with the hub, for --listen.",
+    help="With --listen: file with the secret that 'gpuherd node secret' prints.",
 )
 @click.option(
     "--join-token-file",
     metavar="FILE",
-    help="File with a join token, to enrol this node the first time; - reads standard input.",
+    help="File with a join token (- for standard input). Needed once, to enrol.",
 )
 @click.option(
     "--name",
     "node_name",
     metavar="NAME",
-    help="Name on the page, asked for when this node enrols; the default is the host name.",
+    help="Node name to enrol with. Default: the host name.",
 )
-@click.option("--state-dir", metavar="FOLDER", help="Folder for credential and spool.")
+@click.option("--state-dir", metavar="FOLDER", help="State folder of the agent: its credential and spool.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Configuration file.")
-@click.option("--once", is_flag=True, help="Print one report and exit; needs no hub.")
+@click.option("--once", is_flag=True, help="Print one report and exit. Needs no hub.")
 @click.option(
-    "--print", "stream", is_flag=True, help="Print a report each interval, one per line; needs no hub."
+    "--print", "stream", is_flag=True, help="Print one report per interval, one per line. Needs no hub."
 )
-@click.option("--json", "as_json", is_flag=True, help="With --once or --print: print JSON, the only format.")
-@click.option("--interval", "interval_seconds", type=float, help="Seconds from one sample to the next.")
+@click.option("--json", "as_json", is_flag=True, help="With --once or --print: print JSON (the only format).")
+@click.option("--interval", "interval_seconds", type=float, help="Seconds between two samples.")
 @click.option(
     "--collector",
     "collectors",
     multiple=True,
     metavar="NAME",
-    help="How to read GPUs: nvml, nvidia_smi, …; may be given more than once, the first that works is used.",
+    help="Collector to read GPUs with: nvml, nvidia_smi, … Repeat for several; the first that works is used.",
 )
+@log_options
 def command(
     config_file: Path | None,
     once: bool,
     stream: bool,
     as_json: bool,
     collectors: tuple[str, ...],
+    log_format: str,
+    log_level: str,
     **given: Any,
 ) -> None:
-    """Report this machine's GPUs to a hub, which is dialled (--hub) or dials this node (--listen)."""
+    """Report this machine's GPUs to a hub.
+
+    The agent connects to the hub (--hub), or the hub connects to the agent (--listen).
+    """
     import asyncio
-    import logging
 
     import msgspec
 
@@ -76,8 +81,7 @@ def command(
         raise click.UsageError("--once and --print are two ways to run; choose one")
     if as_json and not (once or stream):
         raise click.UsageError("--json goes with --once or --print")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("websockets").setLevel(logging.WARNING)
+    start_log(log_format, log_level)
     if given["join_token_file"] is None:
         given["join_token_file"] = _systemd_credential("gpuherd-join-token")
     config = load(config_file, {"agent": {**given, "collectors": list(collectors) or None}})

@@ -19,7 +19,7 @@ def standing_alone(command: click.Command) -> click.Command:
         click.Option(
             ["--config", "config_file"], type=click.Path(path_type=Path), help="Configuration file."
         ),
-        click.Option(["--state-dir"], type=click.Path(path_type=Path), help="Folder for what the hub keeps."),
+        click.Option(["--state-dir"], type=click.Path(path_type=Path), help="State folder of the hub."),
     ]
     called = command.callback
 

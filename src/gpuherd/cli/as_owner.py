@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuherd.auth.local_key import FILE_NAME as LOCAL_KEY
-from gpuherd.cli.saying import say
 from gpuherd.model.errors import Misconfigured, Refused
 
 if TYPE_CHECKING:
     from gpuherd.api.settings import HubSettings
 
-__all__ = ["acting_as_owner", "acting_as_root", "become_owner", "check_used"]
+__all__ = ["acting_as_owner", "acting_as_root", "become_owner", "check_used", "is_used"]
 
 
 def _owner(folder: Path) -> tuple[int, int] | None:
@@ -35,7 +34,9 @@ def _owner(folder: Path) -> tuple[int, int] | None:
     if os.geteuid() == 0:
         return None if facts.st_uid == 0 else (facts.st_uid, facts.st_gid)
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-        raise Misconfigured(f"the hub's folder {folder} is {_name(facts.st_uid)}'s alone: run this with sudo")
+        raise Misconfigured(
+            f"only {_name(facts.st_uid)} can use the hub's state folder {folder}; run this with sudo"
+        )
     return None
 
 
@@ -92,20 +93,25 @@ def acting_as_root() -> Iterator[None]:
         os.seteuid(user)
 
 
-def check_used(settings: HubSettings, *, is_look: bool = False) -> None:
-    """See that a hub has run with its folder: a running one that keeps to another learns nothing of what is done here.
-
-    ``Refused`` if it is only looked for something and there are no records; else it is said and done, for a hub that is
-    yet to start.
-    """
+def is_used(settings: HubSettings) -> bool:
+    """Whether a hub has used this folder, or is going to. Creates nothing there."""
+    from gpuherd.records.backup import holds_records
     from gpuherd.records.database import records_file
 
     folder = settings.state_dir
-    if (folder / LOCAL_KEY).exists():
+    return (folder / LOCAL_KEY).exists() or holds_records(settings.records_url or records_file(folder))
+
+
+def check_used(settings: HubSettings) -> None:
+    """Raise ``Refused`` ``no_hub_here`` for a folder that no hub has used; create nothing there.
+
+    A hub that uses another folder would not see what is done here. A folder is in use once a hub has started with it or
+    ``gpuherd hub init`` has prepared it, or if its records contain something, such as after a restore.
+    """
+    if is_used(settings):
         return
-    told = f"no hub has run with {folder} yet; if yours keeps to another folder, name it with --state-dir or --config"
-    if is_look:
-        if settings.records_url is None and not records_file(folder).exists():
-            raise Refused("no_hub_here", told)
-        return
-    say(f"gpuherd: {told}")
+    raise Refused(
+        "no_hub_here",
+        f"no hub has run with {settings.state_dir} yet. If yours uses another folder, name it with --state-dir or "
+        "--config; to create accounts or tokens before the first start, prepare the folder with: gpuherd hub init",
+    )

@@ -45,14 +45,14 @@ def hub_options(function: F) -> F:
         click.option(
             "--token-file",
             type=click.Path(path_type=Path),
-            help="File with an API token, instead of that of gpuherd login.",
+            help="File with an API token. Default: the token from 'gpuherd login'.",
         ),
         click.option(
             "--hub",
             "hub_url",
             metavar="URL",
             envvar="GPUHERD_HUB",
-            help="The hub to ask; also GPUHERD_HUB. Default: where you are logged in.",
+            help="Address of the hub. Default: GPUHERD_HUB, else the hub you are logged in to.",
         ),
     ):
         function = option(function)
@@ -103,7 +103,7 @@ def client(hub_url: str | None, token_file: Path | None) -> HubClient:
         token, ca_file = login.token, ca_file or login.ca_file
     if token is not None and url.is_exposed:
         raise Misconfigured(
-            f"{url} is not encrypted: others could read your token on the way; name the hub's https address"
+            f"{url} is not encrypted: others on the network could read your token; use the hub's https address"
         )
     return HubClient(HubLine(url, token=token, ca_file=ca_file))
 
@@ -154,7 +154,7 @@ def _words(error: HubRefused, about: str) -> list[str]:
         lines.append(f"  {place} is {holder}'s {when} (booking {conflict.booking_id})")
     lines += [f"  write {clean(choice.text, 60)}" for choice in detail.choices]
     if detail.next_free is not None:
-        lines.append(f"  all would be free for as long from {moment(detail.next_free)}")
+        lines.append(f"  all of them are free for that long from {moment(detail.next_free)}")
     return lines
 
 

@@ -23,22 +23,23 @@ SOON_SECONDS = 60.0
 
 @click.command()
 @click.argument("what", nargs=-1)
-@click.option("--for", "duration", metavar="TIME", help="How long, such as 4h or '3d 4h'.")
+@click.option("--for", "duration", metavar="TIME", help="Duration, e.g. 4h or '3d 4h'.")
+@click.option("--until", metavar="WHEN", help="End, e.g. 18:00, 'friday 18:00' or '2026-11-20 18:00'.")
+@click.option("--start", metavar="WHEN", help="Start. Default: now.")
+@click.option("--zone", metavar="ZONE", help="Time zone of the given times. Default: this machine's.")
+@click.option("--title", default="", help="Purpose; visible to everyone.")
+@click.option("--comment", default="", help="Further details.")
+@click.option("--group", help="Book for one of your groups.")
 @click.option(
-    "--until", metavar="WHEN", help="Or until when, such as 18:00, 'friday 18:00' or '2026-11-20 18:00'."
+    "--weekly",
+    type=click.IntRange(2, 52),
+    metavar="N",
+    help="Book N weeks in a row, at the same time each week.",
 )
-@click.option("--start", metavar="WHEN", help="From when on; from now on if not given.")
-@click.option("--zone", metavar="ZONE", help="Time zone of these times; that of this machine if not given.")
-@click.option("--title", default="", help="What it is for; everyone reads it.")
-@click.option("--comment", default="", help="More about it.")
-@click.option("--group", help="Book on behalf of this group of yours.")
-@click.option(
-    "--weekly", type=click.IntRange(2, 52), metavar="N", help="N times, every week at the same time."
-)
-@click.option("--same-node", is_flag=True, help="All on one node, or none.")
-@click.option("--running", is_flag=True, help="Book what you are running on right now.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be booked.")
-@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as JSON.")
+@click.option("--same-node", is_flag=True, help="All GPUs on one node.")
+@click.option("--running", is_flag=True, help="Book the GPUs your processes are using now.")
+@click.option("--dry-run", is_flag=True, help="Show what would be booked; book nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's response as JSON.")
 @hub_options
 def command(
     what: tuple[str, ...],
@@ -57,26 +58,28 @@ def command(
     hub_url: str | None,
     token_file: Path | None,
 ) -> None:
-    """Book WHAT: as many GPUs of a kind, or those you name.
+    """Book WHAT: a number of GPUs of one type, or GPUs by name.
 
     \b
     gpuherd book 2xA100-80G --for 3d --title "ablation"
-    gpuherd book gpu07:0,1 --until "friday 18:00"
+    gpuherd book gpu07/0,1 --until "friday 18:00"           GPUs 0 and 1 of gpu07
     gpuherd book gpu07 --start "tomorrow 9:00" --for 8h     the whole node
-    gpuherd book --running --for 4h                         what you use already
+    gpuherd book --running --for 4h                         the GPUs you use now
 
-    Either all of it is booked or nothing. Ends with 0 if it is; 3 if it is taken or against the rules, and then says by
-    whom and when all would be free; 4 if you are not logged in or may not; 2 if the command line is wrong; else 1.
+    Books everything or nothing. If GPUs are taken, it shows who has booked them and when all of them are free.
+
+    Exit status: 0 booked, 3 taken or against the rules, 4 not logged in or not allowed, 2 wrong command line, 1 any
+    other error.
     """
     from gpuherd.client.line import plain_json
     from gpuherd.client.wishes import read_wish
 
     if bool(what) == running:
-        raise click.UsageError("say what to book, such as 2xA100 or gpu07:0, or --running")
+        raise click.UsageError("say what to book, such as 2xA100 or gpu07/0, or use --running")
     if duration is None and until is None:
         raise click.UsageError("say how long, with --for or --until")
     if duration is not None and until is not None:
-        raise click.UsageError("--for and --until are two ways to say the same; choose one")
+        raise click.UsageError("use either --for or --until")
     hub = client(hub_url, token_file)
     with telling():
         wish: dict[str, Any] = {
@@ -124,12 +127,12 @@ def _told(bookings: list[Booking], *, is_dry: bool) -> str:
         number = "" if is_dry else f", booking {booking.id}"
         lines.append(f"{verb} {count} {span(booking.starts_at, booking.ends_at)}{number}")
     if first.state == "pending":
-        lines.append("an admin has to approve this; the GPUs are held meanwhile")
+        lines.append("pending approval by an admin; the GPUs are reserved until then")
     rows = [[device.place, device.short_name or "", device.uuid] for device in first.devices]
     lines += [f"  {line}" for line in table(rows, ["", "", ""]).splitlines() if line]
     lines += _visible(first)
     if not is_dry:
-        lines.append(f"give it back early with: gpuherd release {first.id}")
+        lines.append(f"end it early with: gpuherd release {first.id}")
     return "\n".join(lines)
 
 

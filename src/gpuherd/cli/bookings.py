@@ -23,17 +23,19 @@ MOST = 1000
 """As many as the hub tells in one answer."""
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
+@click.option("--mine", is_flag=True, help="Only yours and your groups'. Default if you are logged in.")
+@click.option("--all", "everyones", is_flag=True, help="Bookings of all users.")
+@click.option("--node", metavar="NODE", help="Only bookings on this node.")
+@click.option("--past", is_flag=True, help="Include bookings that ended in the last 30 days.")
 @click.option(
-    "--mine", is_flag=True, help="Only yours and those of your groups; the default once you are logged in."
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=200,
+    show_default=True,
+    help="Maximum number of bookings.",
 )
-@click.option("--all", "everyones", is_flag=True, help="Those of everyone.")
-@click.option("--node", metavar="NODE", help="Only those of this node.")
-@click.option("--past", is_flag=True, help="Also those of the last 30 days that are over.")
-@click.option(
-    "--limit", type=click.IntRange(1, MOST), default=200, show_default=True, help="How many at most."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's response as JSON.")
 @hub_options
 @click.pass_context
 def command(
@@ -49,14 +51,14 @@ def command(
 ) -> None:
     """List bookings; extend or cancel them.
 
-    Ends with 0; 3 if something is taken or against the rules; 4 if you are not logged in or may not; else 1.
+    Exit status: 0 done, 3 taken or against the rules, 4 not logged in or not allowed, 1 any other error.
     """
     context.obj = (hub_url, token_file)
     if context.invoked_subcommand is not None:
         refuse_misplaced(context)
         return
     if mine and everyones:
-        raise click.UsageError("--mine or --all, not both")
+        raise click.UsageError("use either --mine or --all")
     from gpuherd.client.line import plain_json
     from gpuherd.client.wishes import node_named
 
@@ -72,13 +74,13 @@ def command(
             wanted["node"] = node_named(node, hub.devices(now))
         found = hub.bookings(**wanted)
     if len(found) >= limit:
-        more = "give a larger --limit" if limit < MOST else "ask for a --node, or without --past"
-        click.echo(f"gpuherd: these are the {limit} newest bookings; for others {more}", err=True)
+        more = "use a larger --limit" if limit < MOST else "use --node, or leave out --past"
+        click.echo(f"gpuherd: showing the {limit} newest bookings; for more, {more}", err=True)
     if as_json:
         click.echo(plain_json(hub.last_answer))
         return
     found.sort(key=lambda booking: (booking.starts_at, booking.id))
-    click.echo(_listed(found, Screen.of(sys.stdout), now) if found else "nothing is booked")
+    click.echo(_listed(found, Screen.of(sys.stdout), now) if found else "no bookings")
 
 
 def _listed(bookings: list[Booking], screen: Screen, now: int) -> str:
@@ -122,21 +124,24 @@ def _order(device: BookedDevice) -> tuple[str, bool, int, int, str]:
 @command.command()
 @click.argument("booking_id", type=click.IntRange(1), metavar="ID")
 @click.argument("end", metavar="TIME")
-@click.option("--zone", metavar="ZONE", help="Time zone of TIME; that of this machine if not given.")
+@click.option("--zone", metavar="ZONE", help="Time zone of TIME. Default: this machine's.")
 @click.pass_context
 def extend(context: click.Context, booking_id: int, end: str, zone: str | None) -> None:
-    """Give booking ID a later end: by TIME, such as 4h, or until then, such as 'friday 18:00'."""
+    """Extend booking ID.
+
+    TIME is how much longer (4h), or the new end ('friday 18:00').
+    """
     with telling():
         booking = client(*context.obj).extend(booking_id, end, own_zone(zone))
-    click.echo(f"booking {booking.id} is until {moment(booking.ends_at)}")
+    click.echo(f"booking {booking.id} now ends {moment(booking.ends_at)}")
 
 
 @command.command()
 @click.argument("booking_id", type=click.IntRange(1), metavar="ID")
-@click.option("--series", is_flag=True, help="Also all later ones of the same weekly booking.")
+@click.option("--series", is_flag=True, help="Also cancel the later weeks of a weekly booking.")
 @click.pass_context
 def cancel(context: click.Context, booking_id: int, series: bool) -> None:
-    """Cancel booking ID, which has not begun; one that runs is released."""
+    """Cancel booking ID; if it is running, end it now."""
     with telling():
         cancelled = client(*context.obj).cancel(booking_id, series=series)
     for booking in cancelled:

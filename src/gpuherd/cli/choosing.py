@@ -38,31 +38,36 @@ def wish_options(function: F) -> F:
         click.option(
             "--here",
             is_flag=True,
-            help="Look at this machine itself, without a hub; bookings are not known then.",
+            help="Use this machine's own data, without a hub. Ignores bookings.",
         ),
         click.option(
             "--max-age",
             metavar="TIME",
             default="60s",
             show_default=True,
-            help="Take nothing of a node that was last heard of longer ago.",
+            help="Ignore nodes whose last report is older than this.",
         ),
         click.option(
             "--for",
             "duration",
             metavar="TIME",
-            help=f"Nothing that others have booked within this time from now on.  [default: {DEFAULT_FOR}]",
+            help=f"Skip GPUs that others have booked within this time from now.  [default: {DEFAULT_FOR}]",
         ),
-        click.option("--same-node", is_flag=True, help="All on one node, or none."),
+        click.option("--same-node", is_flag=True, help="All GPUs on one node."),
         click.option(
             "--type",
             "kind",
             metavar="NAME",
-            help="Words of the GPU's name, such as a100, a100-80g or 1g.10gb.",
+            help="GPU type, e.g. a100, a100-80g or 1g.10gb.",
         ),
-        click.option("--mem", metavar="SIZE", help="Each with at least so much memory, such as 40G."),
+        click.option("--mem", metavar="SIZE", help="Minimum memory per GPU, e.g. 40G."),
         click.option(
-            "-n", "--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many."
+            "-n",
+            "--count",
+            type=click.IntRange(1, 1000),
+            default=1,
+            show_default=True,
+            help="Number of GPUs.",
         ),
     ):
         function = option(function)
@@ -72,8 +77,8 @@ def wish_options(function: F) -> F:
 def place_options(function: F) -> F:
     """Add the options that say where, for commands that need not run there."""
     for option in (
-        click.option("--anywhere", is_flag=True, help="On any node; tells the node with the devices."),
-        click.option("--node", metavar="NODE", help="On this node; tells the node with the devices."),
+        click.option("--anywhere", is_flag=True, help="Search all nodes; prints the node as well."),
+        click.option("--node", metavar="NODE", help="Search this node; prints the node as well."),
     ):
         function = option(function)
     return function
@@ -97,16 +102,20 @@ class Asked:
         hub_url: str | None,
         token_file: Path | None,
         book_for: str | None = None,
+        only_here: bool = False,
         holding: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """``holding`` gives a context in which no signal may strike."""
+        """``holding`` gives a context that no signal interrupts.
+
+        ``only_here``: the devices are for a command on this machine, so a named node must be this machine.
+        """
         from gpuherd.client.choosing import Search
         from gpuherd.client.wanted import Wish, read_size, read_span, read_type
 
         if sum((here, node is not None, anywhere)) > 1:
-            raise click.UsageError("--here, --node or --anywhere: one of them")
+            raise click.UsageError("use only one of --here, --node and --anywhere")
         if here and (is_given("hub_url") or is_given("token_file") or book_for is not None):
-            raise click.UsageError("--here asks no hub")
+            raise click.UsageError("--here uses no hub; leave out --hub and --token-file")
         try:
             self.search = Search(
                 wish=Wish(
@@ -128,6 +137,9 @@ class Asked:
         self.hub: HubClient | None = None if here else client(hub_url, token_file)
         self.person = f"{_user_name()}@{socket.gethostname()}"
         self._holding = holding
+        self._is_checked = only_here and node is not None and not here
+        self._ids_here: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        """The node's devices when this machine was last read, and this machine's devices."""
 
     def look(self, *, ahead_seconds: int = 0) -> Look:
         """Look once, at bookings so far ahead at least."""
@@ -135,12 +147,52 @@ class Asked:
 
         if self.hub is None:
             return self._look_here()
-        return look_at(
+        look = look_at(
             self.hub,
             ahead_seconds=max(self.search.seconds, ahead_seconds),
             max_age_seconds=self.search.max_age_seconds,
             node=None if self.is_anywhere else self._meant,
         )
+        return self._of_this_machine(look) if self._is_checked else look
+
+    def _of_this_machine(self, look: Look) -> Look:
+        """Return only the devices that this machine has; ``Refused`` if the named node is another machine."""
+        from msgspec import structs
+
+        from gpuherd.client.look import node_called
+
+        node = node_called(look.herd, self._meant)
+        told = frozenset(gpu.uuid for gpu in node.devices)
+        if not told:
+            return look
+        ids = self._device_ids_here(told)
+        if ids.isdisjoint(told):
+            name, host = clean(node.name, 60), clean(socket.gethostname(), 60)
+            why = f"has none of the GPUs of {name}" if ids else "has no readable GPU"
+            raise Refused(
+                "another_machine",
+                f"gpuherd run works only on the machine you are on, and this one ({host}) {why}. Log in to {name} "
+                f"and run it there, or choose its GPUs with: gpuherd pick --node {name}",
+            )
+        kept = structs.replace(node, devices=tuple(gpu for gpu in node.devices if gpu.uuid in ids))
+        nodes = tuple(kept if each is node else each for each in look.herd.nodes)
+        return structs.replace(look, herd=structs.replace(look.herd, nodes=nodes))
+
+    def _device_ids_here(self, told: frozenset[str]) -> frozenset[str]:
+        """Read which devices this machine has; read again only if those of the node have changed."""
+        from gpuherd.model.errors import Failed
+        from gpuherd.wiring.here import device_ids_here
+
+        if self._ids_here[0] != told:
+            try:
+                with self._holding():
+                    self._ids_here = (told, device_ids_here())
+            except Failed as error:
+                raise Refused(
+                    "another_machine",
+                    f"cannot tell whether this machine is {clean(self._meant, 60)}: {error}",
+                ) from error
+        return self._ids_here[1]
 
     @property
     def _meant(self) -> str:
@@ -189,12 +241,10 @@ class Asked:
 
         wish = self.search.wish
         if not found.able and not found.others:
-            return Refused(
-                "nothing_such", f"there is no such GPU {self.where}: {wish} wanted{self._slices(look)}"
-            )
+            return Refused("nothing_such", f"no such GPU {self.where} ({wish} requested){self._slices(look)}")
         most = most_together(found.able, wish)
         told = f"; {found.told()}" if found.others else ""
-        lines = [f"{wish} wanted {self.where}, and {most or 'none'} can be had{told}"]
+        lines = [f"{wish} requested {self.where}, {most or 'none'} available{told}"]
         lines += [f"  the hub says: {warning}" for warning in warnings_of(look.herd)]
         return Refused("nothing_free", "\n".join(lines))
 
@@ -205,7 +255,7 @@ class Asked:
         search = self._search(look)
         mig = structs.replace(search.wish, type_words=search.wish.type_words | {"mig"})
         if structs.replace(search, wish=mig).sort(look.herd, look.booked, look.now).known:
-            return "; slices are taken only if they are named, such as by --type mig"
+            return "; to include slices, use --type mig"
         return ""
 
 

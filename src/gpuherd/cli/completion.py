@@ -10,11 +10,13 @@ __all__ = ["command"]
 @click.command()
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 def command(shell: str) -> None:
-    """Print the script by which SHELL completes commands, options and the names of nodes and users.
+    """Print the completion script for SHELL.
+
+    It completes commands, options, and the names of nodes and users.
 
     \b
     bash   gpuherd completion bash > ~/.local/share/bash-completion/completions/gpuherd
-    zsh    gpuherd completion zsh > ~/.zfunc/_gpuherd       with ~/.zfunc in fpath, before compinit
+    zsh    gpuherd completion zsh > ~/.zfunc/_gpuherd       (add ~/.zfunc to fpath before compinit)
     fish   gpuherd completion fish > ~/.config/fish/completions/gpuherd.fish
     """
     from click.shell_completion import get_completion_class

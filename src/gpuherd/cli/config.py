@@ -11,16 +11,19 @@ __all__ = ["command"]
 
 @click.group()
 def command() -> None:
-    """Check the configuration or show what it can hold."""
+    """Check and show the configuration."""
 
 
 @command.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print as JSON which file is good, or null where there is none."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the path of the valid file as JSON; null if there is no file.",
 )
 def check(file: Path | None, as_json: bool) -> None:
-    """Read FILE (or the default one) and say whether it can be used."""
+    """Check FILE, or the default configuration file."""
     import json
 
     from gpuherd.wiring.checking import check_config
@@ -31,15 +34,18 @@ def check(file: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"file": None if place is None else str(place), "is_good": True}))
         return
-    click.echo(f"{place}: good" if place else "no configuration file; the defaults are good")
+    click.echo(f"{place}: good" if place else "no configuration file; using the defaults")
 
 
 @command.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option("--changed", "only_changed", is_flag=True, help="Only what is not as it is by default.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON instead of TOML.")
+@click.option("--changed", "only_changed", is_flag=True, help="Only keys that differ from their defaults.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of TOML.")
 def show(file: Path | None, only_changed: bool, as_json: bool) -> None:
-    """Show what FILE (or the default one) comes to: every key in force, passwords in addresses left out."""
+    """Show every key of FILE with its effective value.
+
+    Without FILE, shows the default configuration file. Passwords in addresses are left out.
+    """
     import json
 
     from gpuherd.wiring.config import load

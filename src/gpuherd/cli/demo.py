@@ -11,24 +11,33 @@ __all__ = ["command"]
 
 @click.command()
 @click.option(
-    "--nodes", type=click.IntRange(1, 1000), default=24, show_default=True, help="How many nodes to simulate."
+    "--nodes", type=click.IntRange(1, 1000), default=24, show_default=True, help="Number of simulated nodes."
 )
 @click.option(
-    "--listen", metavar="ADDRESS:PORT", default="127.0.0.1:8471", show_default=True, help="Where to listen."
+    "--listen",
+    metavar="ADDRESS:PORT",
+    default="127.0.0.1:8471",
+    show_default=True,
+    help="Address and port to listen on.",
 )
-@click.option("--base-path", default="/", show_default=True, help="Path under which the page is reached.")
+@click.option("--base-path", default="/", show_default=True, help="Path prefix of the page, e.g. /gpus/.")
 @click.option(
-    "--state-dir", type=click.Path(path_type=Path), help="Keep the hub's state here instead of nowhere."
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    help="Save the hub's state in this folder. Default: it is deleted at the end.",
 )
 @click.option(
     "--days",
     type=click.IntRange(0, 400),
     default=90,
     show_default=True,
-    help="How far its history goes back; 0 starts without any.",
+    help="Days of simulated history; 0 for none.",
 )
 def command(nodes: int, listen: str, base_path: str, state_dir: Path | None, days: int) -> None:
-    """Show a simulated herd: mixed cards, busy and forgetful users, and things that break. Needs no GPU."""
+    """Run a hub with a simulated herd; no GPU needed.
+
+    It has GPUs of several types, busy users, users who forget their jobs, and hardware that fails.
+    """
     import asyncio
 
     from gpuherd.wiring.demo import demo

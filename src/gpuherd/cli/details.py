@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpuherd.cli.herd_lines import gpu_rows, user_name
+from gpuherd.cli.herd_lines import gpu_rows, state_word, user_name
 from gpuherd.cli.showing import (
     UNKNOWN,
     Cell,
@@ -16,6 +16,7 @@ from gpuherd.cli.showing import (
     share_text,
 )
 from gpuherd.cli.times import shown_span
+from gpuherd.model.hosts import cpu_level
 from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
@@ -117,8 +118,9 @@ def _meters(node: Node, screen: Screen) -> list[list[Cell]]:
         return []
     cores = f"{host.cpu_count} cores" if host.cpu_count is not None else ""
     load = "" if sample.load_1m is None else f"load {sample.load_1m:.1f}"
+    cpu = cpu_level(sample.cpu_ratio, sample.load_1m, host.cpu_count)
     meters = [
-        ("CPU", sample.cpu_ratio, percent_text(sample.cpu_ratio), ", ".join(filter(None, (cores, load)))),
+        ("CPU", cpu, percent_text(cpu), ", ".join(filter(None, (cores, load)))),
         (
             "memory",
             _share(sample.memory_used_bytes, host.memory_total_bytes),
@@ -147,7 +149,7 @@ def gpu_lines(node: Node, gpu: Gpu, now: float, screen: Screen) -> list[str]:
     since = "" if available.since is None else f" for {ago(now - available.since)}"
     head = (
         f"{screen.paint(clean(node.place(gpu), 80), 'strong')}  {clean(gpu.short_name, 60)}  "
-        + screen.paint(f"{screen.sign(gpu.state)} {clean(gpu.state, 20)}{since}", gpu.state)
+        + screen.paint(f"{screen.sign(gpu.state)} {state_word(gpu.state)}{since}", gpu.state)
         + f"  {clean(available.reason, 300)}"
     )
     lines = [screen.cut(head)]
@@ -184,8 +186,9 @@ def _gpu_figures(gpu: Gpu, screen: Screen) -> list[str]:
     more = [
         ("clocks", _clocks(gpu)),
         ("performance state", "" if sample.performance_state is None else f"P{sample.performance_state}"),
-        ("slowed down by", ", ".join(slowed)),
+        ("clocks limited by", ", ".join(slowed)),
         ("ECC errors", _ecc(gpu)),
+        ("not checked", ", ".join(gpu.availability.not_checked).replace("_", " ")),
     ]
     return [*screen.lay_out(_gpu_meters(gpu, screen), indent=2), *_facts(more, screen)]
 
@@ -204,7 +207,7 @@ def _gpu_meters(gpu: Gpu, screen: Screen) -> list[list[Cell]]:
     meters: list[tuple[str, float | None, str]] = [
         ("utilisation", sample.utilization_gpu, percent_text(sample.utilization_gpu)),
         (
-            "memory" if gpu.facts.memory_basis != "host" else "memory of the host",
+            "memory" if gpu.facts.memory_basis != "host" else "host memory",
             _share(sample.memory_used_bytes, total),
             share_text(sample.memory_used_bytes, total),
         ),

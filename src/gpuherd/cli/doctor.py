@@ -15,19 +15,19 @@ __all__ = ["command"]
 @click.argument("host", required=False)
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Configuration file.")
 @click.option(
-    "--state-dir", type=click.Path(path_type=Path), help="Folder of the hub, or of this machine's agent."
+    "--state-dir", type=click.Path(path_type=Path), help="State folder of the hub or of this machine's agent."
 )
-@click.option("--hub", "hub_url", metavar="URL", help="The hub that this machine's agent reports to.")
-@click.option("--json", "as_json", is_flag=True, help="Print the steps as JSON.")
+@click.option("--hub", "hub_url", metavar="URL", help="Hub that this machine's agent reports to.")
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 def command(
     host: str | None, config_file: Path | None, state_dir: Path | None, hub_url: str | None, as_json: bool
 ) -> None:
-    """Find out what is wrong, and how to mend it.
+    """Find out what is wrong and how to fix it.
 
-    With HOST, a node by its name, id or address: walks the whole way that its reports take and stops at the first
-    broken step. Without: the configuration, the hub, every list and node, this machine's GPUs and its agent.
+    With HOST (a node's name, ID or address), checks each step from that node to the hub and stops at the first one that
+    fails. Without HOST, checks the configuration, the hub, all node lists and nodes, and this machine's GPUs and agent.
 
-    Ends with 0 if all is well, with 1 if something is wrong.
+    Exit status: 0 no problem found, 1 problem found.
     """
     import asyncio
     import logging

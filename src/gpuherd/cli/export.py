@@ -22,37 +22,39 @@ _OWN_SOURCES = {"here": "--here", "config_file": "--config", "ini_file": "--ssh"
 
 @click.command()
 @hub_options
-@click.option("--here", is_flag=True, help="This machine alone, without a hub.")
+@click.option("--here", is_flag=True, help="Use only this machine's data; needs no hub.")
 @click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
-    help="Ask the [[nodes]] of this gpuherd.toml once, without a hub.",
+    help="Poll the [[nodes]] of this gpuherd.toml once, without a hub.",
 )
 @click.option(
     "--ssh",
     "ini_file",
     type=click.Path(path_type=Path),
     metavar="CONFIG.INI",
-    help="Ask the hosts of an older tool's config.ini over SSH once, without a hub.",
+    help="Poll the hosts of an older tool's config.ini over SSH once, without a hub.",
 )
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="DIR", help="Write index.html into this folder."
 )
-@click.option("--csv", type=_FILE, metavar="FILE", help="Write a table in the shape of load_data.csv.")
-@click.option("--full-csv", type=_FILE, metavar="FILE", help="Write a table with everything.")
-@click.option("--json", type=_FILE, metavar="FILE", help="Write the herd as the hub's API tells it.")
+@click.option("--csv", type=_FILE, metavar="FILE", help="Write a CSV file in the format of load_data.csv.")
+@click.option("--full-csv", type=_FILE, metavar="FILE", help="Write a CSV file with all columns.")
+@click.option(
+    "--json", type=_FILE, metavar="FILE", help="Write the herd as JSON, in the format of the hub's API."
+)
 @click.option(
     "--reload",
     "reload_seconds",
     type=click.IntRange(5, 86_400),
     metavar="SECONDS",
-    help="Let browsers load the page anew this often.",
+    help="Make browsers reload the page at this interval.",
 )
 @click.option(
     "--privacy",
     type=click.Choice(["member", "public"]),
-    help="With --config and --ssh: names of users (member, the default) or pseudonyms (public).",
+    help="With --config or --ssh: show user names (member, the default) or pseudonyms (public).",
 )
 @click.option(
     "--deadline",
@@ -61,7 +63,7 @@ _OWN_SOURCES = {"here": "--here", "config_file": "--config", "ini_file": "--ssh"
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="With --config and --ssh: a host that has not answered by then is shown as silent.",
+    help="With --config or --ssh: show hosts that have not responded by then as offline.",
 )
 @click.pass_context
 def command(
@@ -79,10 +81,11 @@ def command(
     privacy: str | None,
     deadline_seconds: float,
 ) -> None:
-    """Write the herd as a page that needs no hub and no script, and as tables.
+    """Write the herd as a static page, CSV or JSON.
 
-    Where it comes from: a hub (--hub, or where you are logged in), this machine (--here), or hosts that are asked over
-    SSH here and now (--ssh config.ini, --config gpuherd.toml). FILE may be - for standard output.
+    The page needs no hub and no JavaScript. The data comes from a hub (--hub, or the one you are logged in to), from
+    this machine (--here), or from hosts that are polled once over SSH (--ssh, --config). Use - as FILE for standard
+    output.
 
     \b
     gpuherd export --html /var/www/gpus --csv /var/www/gpus/load_data.csv
@@ -112,26 +115,24 @@ def _check(context: click.Context, html: Path | None, tables: tuple[Path | None,
     wanted = [table for table in tables if table is not None]
     if html is None and not wanted:
         raise click.UsageError(
-            "nothing to write: name --html DIR, --csv FILE, --full-csv FILE or --json FILE"
+            "nothing to write: give --html DIR, --csv FILE, --full-csv FILE or --json FILE"
         )
     if len(set(wanted)) < len(wanted):
-        raise click.UsageError("two of the tables have the same name; give each a file of its own")
+        raise click.UsageError("two outputs have the same file name; use different files")
     given = click.core.ParameterSource.COMMANDLINE
     named = [word for name, word in _OWN_SOURCES.items() if context.get_parameter_source(name) is given]
     if context.get_parameter_source("hub_url") is given:
         named.append("--hub")
     if len(named) > 1:
-        raise click.UsageError(f"{' and '.join(named)} name different herds; choose one")
+        raise click.UsageError(f"{' and '.join(named)} are different sources; choose one")
     if context.params["privacy"] is not None and not {"--config", "--ssh"} & set(named):
-        raise click.UsageError("--privacy is for --config and --ssh; a hub decides by your login")
+        raise click.UsageError("--privacy needs --config or --ssh; a hub decides by your login")
     if context.get_parameter_source("deadline_seconds") is given and not {"--config", "--ssh"} & set(named):
-        raise click.UsageError(
-            "--deadline is for --config and --ssh: of a hub or this machine no host is asked"
-        )
+        raise click.UsageError("--deadline needs --config or --ssh")
     if context.get_parameter_source("token_file") is given and set(named) - {"--hub"}:
-        raise click.UsageError(f"--token-file is for a hub; {named[0]} asks none")
+        raise click.UsageError(f"--token-file needs a hub; {named[0]} uses none")
     if context.params["reload_seconds"] is not None and html is None:
-        raise click.UsageError("--reload is for the page: name its folder with --html DIR")
+        raise click.UsageError("--reload needs --html DIR")
 
 
 def _seen_by_hub(hub_url: str | None, token_file: Path | None) -> SeenHerd:
@@ -141,7 +142,7 @@ def _seen_by_hub(hub_url: str | None, token_file: Path | None) -> SeenHerd:
     if token_file is not None and hub.session().account is None:
         # A hub that is open to the public would tell it pseudonyms, and nobody would know why.
         click.echo(
-            f"gpuherd: {hub.line.url} does not know the token in {token_file} (any more); make a new one on its page",
+            f"gpuherd: {hub.line.url} does not accept the token in {token_file}; create a new one on the hub's page",
             err=True,
         )
         sys.exit(NOT_ALLOWED)
@@ -195,4 +196,4 @@ def _nobody(count: int) -> Exception:
     from gpuherd.model.errors import Failed
 
     hosts = "the host has not" if count == 1 else f"none of the {count} hosts has"
-    return Failed(f"{hosts} answered; what was written says why, and gpuherd doctor HOST tells more")
+    return Failed(f"{hosts} responded; the output says why. For details run: gpuherd doctor HOST")

@@ -28,17 +28,17 @@ _ORDER = ("held", "booked", "busy")
 
 
 @click.command()
-@click.option("-n", "count", type=click.IntRange(1, 4096), metavar="N", help="So many are wanted.")
-@click.option("--mem", metavar="SIZE", help="With at least so much memory, such as 40G.")
-@click.option("--type", "type_", metavar="TYPE", help="Of this type, such as a100, 'H100 80GB' or 1g.10gb.")
-@click.option("--same-node", is_flag=True, help="All of them on one node.")
+@click.option("-n", "count", type=click.IntRange(1, 4096), metavar="N", help="Number of GPUs.")
+@click.option("--mem", metavar="SIZE", help="Minimum memory per GPU, e.g. 40G.")
+@click.option("--type", "type_", metavar="TYPE", help="GPU type, e.g. a100, 'H100 80GB' or 1g.10gb.")
+@click.option("--same-node", is_flag=True, help="All GPUs on one node.")
 @click.option(
     "--node",
     "nodes",
     metavar="NODE",
     multiple=True,
     shell_complete=complete_node,
-    help="Only on this node; may be given again.",
+    help="Only this node. Repeat for several.",
 )
 @look_options
 def command(
@@ -52,16 +52,16 @@ def command(
     hub_url: str | None,
     token_file: Path | None,
 ) -> None:
-    """Tell what is free, by type, and where.
+    """Show free GPUs by type and node.
 
     \b
-    gpuherd free                                  everything that is free
-    gpuherd free -n 2 --mem 40G --same-node       nodes that have two such
-    gpuherd free --type a100 --node 'gpu0*'       free A100s of these nodes
+    gpuherd free                                  all free GPUs
+    gpuherd free -n 2 --mem 40G --same-node       nodes with two free GPUs of 40 GB or more
+    gpuherd free --type a100 --node 'gpu0*'       free A100s on these nodes
 
-    If it cannot be had, tells who has such ones: those who leave them idle first.
+    If nothing matches, it shows who uses such GPUs, starting with those who leave them idle.
 
-    Ends with 0 if what was asked for is free; 3 if it is not; 4 if you are not logged in or may not look; else 1.
+    Exit status: 0 free, 3 not free, 4 not logged in or not allowed, 1 any other error.
     """
     from gpuherd.client.wanted import Wish, read_size, read_type
     from gpuherd.model.errors import Refused
@@ -206,10 +206,10 @@ def _missing(wish: Wish, free: int, such: int, *, is_open: bool) -> str:
         return "no GPU is free"
     wanted = str(wish)
     if not such:
-        return f"there is no such GPU in the herd: {wanted}"
+        return f"no such GPU in the herd: {wanted}"
     if free >= wish.count:
-        return f"{wanted} cannot be had: {free} are free, but not on one node"
-    return f"{wanted} cannot be had: {free or 'none'} of {plural(such, 'such GPU')} {'is' if free <= 1 else 'are'} free"
+        return f"{wanted} not available: {free} are free, but not on one node"
+    return f"{wanted} not available: {free or 'none'} of {plural(such, 'such GPU')} {'is' if free <= 1 else 'are'} free"
 
 
 def _told(herd: Herd, such: Found, free: Found, wish: Wish) -> dict[str, Any]:

@@ -18,7 +18,8 @@ __all__ = ["SECTIONS", "group"]
 SECTIONS = {
     "Look": ("status", "free", "users", "node", "gpu", "top", "usage", "export"),
     "Book": ("book", "bookings", "release", "login"),
-    "Run": ("pick", "wait", "run", "up", "hub", "agent", "demo"),
+    "Use": ("pick", "wait", "run"),
+    "Serve": ("up", "hub", "agent", "demo"),
     "Administer": (
         *("install", "doctor", "config", "import", "token", "user", "backup", "restore", "completion"),
     ),
@@ -30,6 +31,18 @@ class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         listed = [name for names in SECTIONS.values() for name in names if name in _COMMANDS]
         return [*listed, *(name for name in _COMMANDS if name not in listed)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for an unknown one, suggest the nearest."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -57,4 +70,7 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gpuherd")
 def group() -> None:
-    """See, share and book every GPU you own."""
+    """See, share and book the GPUs of all your machines.
+
+    Start with 'gpuherd demo', or with 'gpuherd up' on a machine with GPUs. Each command has its own --help.
+    """

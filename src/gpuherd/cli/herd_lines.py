@@ -17,7 +17,7 @@ from gpuherd.cli.showing import (
     share_text,
 )
 from gpuherd.client.states import STATES, state_rank
-from gpuherd.model.text import clean
+from gpuherd.model.text import SENTENCE_LENGTH, clean
 
 if TYPE_CHECKING:
     from gpuherd.client.herd_views import Gpu, GpuBooking, Herd, Node
@@ -44,23 +44,38 @@ TROUBLE_LENGTH = 512
 
 def total_lines(herd: Herd, screen: Screen) -> list[str]:
     """Answer what is free: how many of all, in which states the others are, and which types."""
-    states = Counter(gpu.state for _, gpu in herd.units())
-    total = states.total()
+    units = [gpu for _, gpu in herd.units()]
+    states = Counter(gpu.state for gpu in units)
     free = states.get("free", 0)
     parts = [
-        screen.paint(f"{screen.sign(state)} {states[state]} {clean(state, 20)}", state)
+        screen.paint(f"{screen.sign(state)} {states[state]} {state_word(state)}", state)
         for state in sorted(states, key=state_rank)
         if state != "free"
     ]
-    head = screen.paint(f"{screen.sign('free')} {free} free", "free" if free else "dim")
-    of = f"of {plural(total, 'GPU')} on {plural(len(herd.nodes), 'node')}"
+    if in_fault := sum(node.is_in_fault for node in herd.nodes):
+        parts.append(screen.paint(f"{screen.sign('fault')} {plural(in_fault, 'node')} in fault", "fault"))
+    has_slices = any(gpu.facts.parent_uuid is not None for gpu in units)
+    count = _devices(gpu for gpu in units if gpu.state == "free") if free and has_slices else str(free)
+    head = screen.paint(f"{screen.sign('free')} {count} free", "free" if free else "dim")
+    of = f"of {_devices(units)} on {plural(len(herd.nodes), 'node')}"
     lines = _wrapped([f"{head} {screen.paint(of, 'dim')}", *parts], screen)
     if free:
         lines += _wrapped(
             [f"  {part}" if not place else part for place, part in enumerate(_types(herd))], screen
         )
-    lines += [screen.paint(f"! {clean(notice.message, 200)}", "fault") for notice in herd.notices]
+    for notice in herd.notices:
+        lines += [screen.paint(line, "fault") for line in _notice_lines(notice.message, screen)]
     return [screen.cut(line) for line in lines]
+
+
+def _notice_lines(message: str, screen: Screen) -> list[str]:
+    """Give all of a notice: what to do stands at its end."""
+    told = f"! {clean(message, SENTENCE_LENGTH)}"
+    if not screen.width:
+        return [told]
+    from textwrap import wrap
+
+    return wrap(told, screen.width, subsequent_indent="  ")
 
 
 def _types(herd: Herd) -> list[str]:
@@ -114,12 +129,12 @@ def _headline(node: Node, screen: Screen) -> str:
     if is_live:
         news = f"{age or UNKNOWN} ago"
     else:
-        word = "never seen" if node.state == "never" else clean(node.state, 20)
+        word = "never reported" if node.state == "never" else clean(node.state, 20)
         news = f"{screen.sign(state)} {word}{f' for {age}' if age else ''}"
     same = _same_reason(node)
     trouble = _troubles(node)
     if same is not None:
-        wrong = f"{screen.sign(node.units[0].state)} {clean(node.units[0].state, 20)}: {clean(same, TROUBLE_LENGTH)}"
+        wrong = f"{screen.sign(node.units[0].state)} {state_word(node.units[0].state)}: {clean(same, TROUBLE_LENGTH)}"
     else:
         wrong = "  ".join(trouble if is_live else [clean(node.reason, TROUBLE_LENGTH), *trouble])
     cells = [
@@ -181,7 +196,7 @@ def gpu_rows(node: Node, now: float, screen: Screen, *, is_placed: bool = False)
 
 
 def _state_text(gpu: Gpu, now: float, screen: Screen) -> str:
-    text = f"{screen.sign(gpu.state)} {clean(gpu.state, 12)}"
+    text = f"{screen.sign(gpu.state)} {state_word(gpu.state)}"
     since = gpu.availability.since
     if gpu.state in ("held", "fault", *SILENT) and since is not None:
         text += f" {ago(now - since)}"
@@ -285,6 +300,18 @@ def _holders(units: Sequence[Gpu]) -> str:
 
 def _number(value: float | None, unit: str) -> str:
     return "" if value is None else f"{value:.0f}{unit}"
+
+
+def state_word(state: str) -> str:
+    """Return the word that people read for a device's state."""
+    return "held idle" if state == "held" else clean(state, 20)
+
+
+def _devices(units: Iterable[Gpu]) -> str:
+    """Count GPUs and slices apart: ``2 GPUs and 8 slices``."""
+    slices = Counter(gpu.facts.parent_uuid is not None for gpu in units)
+    parts = [plural(slices[True], "slice")] if slices[True] else []
+    return " and ".join([plural(slices[False], "GPU"), *parts] if slices[False] or not parts else parts)
 
 
 def plural(count: int, noun: str) -> str:

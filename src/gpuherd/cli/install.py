@@ -17,19 +17,21 @@ __all__ = ["command"]
 
 def _common(function: Callable[..., None]) -> Callable[..., None]:
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print what changed as JSON."),
+        click.option("--json", "as_json", is_flag=True, help="Print the changes as JSON."),
         click.option(
-            "--check", "is_only_check", is_flag=True, help="Change nothing; tell what would change."
+            "--check", "is_only_check", is_flag=True, help="Change nothing; show what would change."
         ),
         click.option(
-            "--no-start", is_flag=True, help="Write everything, and start it only at the next boot."
+            "--no-start",
+            is_flag=True,
+            help="Install everything, but start the service only at the next boot.",
         ),
         click.option(
             "--root",
             type=click.Path(path_type=Path, file_okay=False, exists=True),
             default=Path("/"),
             show_default=True,
-            help="Write below this folder, for a machine that is being put together; starts nothing.",
+            help="Write below this folder, to prepare a disk image; starts nothing.",
         ),
     ):
         function = option(function)
@@ -38,20 +40,22 @@ def _common(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def command() -> None:
-    """Run hub or agent as a service of this machine, with systemd.
+    """Install the hub or the agent as a systemd service.
 
-    Writes /etc/gpuherd/gpuherd.toml, unless you have edited it, and a unit; a second run changes nothing.
+    Writes a unit, and /etc/gpuherd/gpuherd.toml unless you have edited it. A second run changes nothing.
     """
 
 
 @command.command()
-@click.option("--listen", metavar="ADDRESS:PORT", help="Where to listen; the default is 127.0.0.1:8470.")
-@click.option("--base-path", help="Path under which the hub is reached, such as /gpus/.")
+@click.option(
+    "--listen", metavar="ADDRESS:PORT", help="Address and port to listen on. Default: 127.0.0.1:8470."
+)
+@click.option("--base-path", help="Path prefix of the hub, e.g. /gpus/.")
 @click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="A configuration to begin with; it becomes /etc/gpuherd/gpuherd.toml.",
+    help="Initial configuration; copied to /etc/gpuherd/gpuherd.toml.",
 )
 @_common
 def hub(listen: str | None, base_path: str | None, config_file: Path | None, **options: Any) -> None:
@@ -75,15 +79,13 @@ def hub(listen: str | None, base_path: str | None, config_file: Path | None, **o
 
 
 @command.command()
-@click.option(
-    "--hub", "hub_url", metavar="URL", help="The hub to report to, such as https://gpus.example.org."
-)
+@click.option("--hub", "hub_url", metavar="URL", help="Hub to report to, e.g. https://gpus.example.org.")
 @click.option(
     "--join-token-file",
     metavar="FILE",
-    help="File with a join token, needed until this node is enrolled; - reads standard input.",
+    help="File with a join token (- for standard input). Needed until the node is enrolled.",
 )
-@click.option("--name", metavar="NAME", help="Name on the page; the default is the host name.")
+@click.option("--name", metavar="NAME", help="Node name to enrol with. Default: the host name.")
 @_common
 def agent(hub_url: str | None, join_token_file: str | None, name: str | None, **options: Any) -> None:
     """Install the agent and start it."""
@@ -98,7 +100,10 @@ def agent(hub_url: str | None, join_token_file: str | None, name: str | None, **
 @click.argument("part", type=click.Choice(["hub", "agent"]))
 @_common
 def remove(part: Any, **options: Any) -> None:
-    """Stop a service and take its unit away; configuration and data are kept."""
+    """Stop a service and remove its unit.
+
+    Configuration and data stay.
+    """
     _tell(_installation(**options).remove(part), **options)
 
 
@@ -111,7 +116,7 @@ def _installation(*, root: Path, no_start: bool, is_only_check: bool, as_json: b
     from gpuherd.wiring.installing.plan import Installation
 
     if root == Path("/") and os.geteuid() != 0:
-        raise Misconfigured("services of this machine are for root to install; run it with sudo")
+        raise Misconfigured("only root can install services; run this with sudo")
     return Installation(root, is_only_check=is_only_check, may_start=not no_start)
 
 
@@ -125,9 +130,7 @@ def _tell(outcome: Outcome, *, is_only_check: bool, as_json: bool, **_: object) 
     for what in outcome.changed:
         click.echo(f"{word}: {what}")
     if not outcome.changed:
-        click.echo(
-            "everything is as it should be; nothing to change" if is_only_check else "nothing to change"
-        )
+        click.echo("everything is up to date; nothing to change" if is_only_check else "nothing to change")
     if not is_only_check:
         for sentence in outcome.next:
             click.echo(f"Next: {sentence}")

@@ -21,19 +21,21 @@ __all__ = ["command"]
 
 @click.command()
 @click.option(
-    "--hub", "hub_url", metavar="URL", envvar="GPUHERD_HUB", help="The hub to log in to; also GPUHERD_HUB."
+    "--hub", "hub_url", metavar="URL", envvar="GPUHERD_HUB", help="Hub to log in to. Default: GPUHERD_HUB."
 )
-@click.option("--name", help="Your name there; asked for if not given.")
+@click.option("--name", help="Your account name. Asked for if not given.")
 @click.option(
     "--password-file",
     type=click.File("r"),
-    help="File with your password; - reads standard input. Asked for if not given.",
+    help="File with your password (- for standard input). Asked for if not given.",
 )
 @click.option(
-    "--token-file", type=click.Path(path_type=Path), help="Keep the token in this file instead of making one."
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="Use the API token in this file instead of creating one.",
 )
 @click.option(
-    "--days", type=click.IntRange(1, 366), default=90, show_default=True, help="How long it is valid."
+    "--days", type=click.IntRange(1, 366), default=90, show_default=True, help="How long the token is valid."
 )
 @click.option(
     "--ca-file", type=click.Path(path_type=Path, exists=True), help="PEM file with the certificates to trust."
@@ -50,11 +52,11 @@ def command(
     ca_file: Path | None,
     forget: bool,
 ) -> None:
-    """Log in to a hub, once for this machine.
+    """Log in to a hub from this machine.
 
-    Makes an API token that can look and book, and keeps it in ~/.config/gpuherd/token, readable by you alone. The
-    password is not kept. Where people log in elsewhere (OpenID Connect, a proxy), make a token on the hub's page and
-    name the file that holds it with --token-file.
+    Creates an API token that can read and book, and stores it in ~/.config/gpuherd/token, readable only by you. Your
+    password is not stored. If your hub uses OpenID Connect or a proxy for logins, create a token on the hub's page,
+    save it to a file, and use --token-file.
     """
     _check(context)
     from gpuherd.client import HubClient, HubLine, Login
@@ -66,13 +68,15 @@ def command(
     kept = login_file()
     if forget:
         click.echo(
-            "removed; end the token on the hub's page too" if kept.forget() else "there is no login here"
+            "removed from this machine; also revoke the token on the hub's page"
+            if kept.forget()
+            else "you are not logged in on this machine"
         )
         return
     url = HubUrl.parse(asked_hub(hub_url))
     if url.is_exposed:
         raise Misconfigured(
-            f"{url} is not encrypted: others could read your password; name the hub's https address"
+            f"{url} is not encrypted: others on the network could read your password; use the hub's https address"
         )
     trusted = None if ca_file is None else str(ca_file.absolute())
     if token_file is not None:
@@ -81,7 +85,7 @@ def command(
         with telling():
             session = hub.session()
         if session.account is None:
-            say(f"gpuherd: {url} does not know this token; it may have expired or been ended")
+            say(f"gpuherd: {url} does not accept this token; it may have expired or been revoked")
             sys.exit(NOT_ALLOWED)
         login = Login(hub=str(url), token=token, name=session.account.name, ca_file=trusted)
     else:
@@ -110,12 +114,10 @@ def _check(context: click.Context) -> None:
         if context.get_parameter_source(option.name) is given
     }
     if "--forget" in named and len(named) > 1:
-        raise click.UsageError("--forget removes the login that is kept here; it goes with no other option")
+        raise click.UsageError("--forget takes no other option")
     idle = [word for word in ("--name", "--password-file", "--days") if word in named]
     if "--token-file" in named and idle:
-        raise click.UsageError(
-            f"{' and '.join(idle)} can do nothing beside --token-file: the token is what it is"
-        )
+        raise click.UsageError(f"{' and '.join(idle)} cannot be combined with --token-file")
 
 
 def _log_in(hub: HubClient, name: str, password: str) -> Session:
@@ -125,7 +127,7 @@ def _log_in(hub: HubClient, name: str, password: str) -> Session:
 
     def told(refused: HubRefused) -> None:
         say(f"gpuherd: {clean(refused.detail.message, 200)}")
-        say(f"  trying again by itself for up to {MOST_WAITING_SECONDS:.0f} s; Ctrl-C ends it")
+        say(f"  retrying for up to {MOST_WAITING_SECONDS:.0f} s; press Ctrl-C to stop")
 
     return patiently(lambda: hub.log_in(name, password), tell=told)
 
@@ -134,5 +136,5 @@ def _password(file: TextIO | None) -> str:
     if file is not None:
         return file.read(2048).rstrip("\r\n")
     if not sys.stdin.isatty():
-        raise click.UsageError("there is nobody to ask for the password; give --password-file")
+        raise click.UsageError("cannot ask for the password without a terminal; use --password-file")
     return str(click.prompt("Password", hide_input=True))

@@ -27,8 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def look_options(function: F) -> F:
     """Add the options of commands that look: which hub, or this machine alone, and whether as JSON."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print it as JSON."),
-        click.option("--here", is_flag=True, help="Look at this machine alone; needs no hub."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--here", is_flag=True, help="Show only this machine; needs no hub."),
     ):
         function = option(function)
     return hub_options(function)
@@ -78,7 +78,7 @@ def look(
     ``is_brief``: what is free and who has what is enough, which of a large herd is far less.
     """
     if here and (is_given("hub_url") or is_given("token_file")):
-        raise click.UsageError("--here asks no hub")
+        raise click.UsageError("--here uses no hub; leave out --hub and --token-file")
     if not here:
         hub = client(hub_url, token_file)
         found = Look(hub.glance(), b"") if is_brief else Look(hub.herd(), hub.last_answer)
@@ -89,7 +89,7 @@ def look(
     found = Look(*import_module("gpuherd.wiring.here").look_here_plainly(looks=looks))
     for node in found.herd.nodes:
         if not node.devices:
-            why = next((problem.message for problem in node.problems), "no GPU is to be seen")
+            why = next((problem.message for problem in node.problems), "no GPU found")
             raise Refused("no_gpu", f"on this machine {clean(why, 500)}")
     return found
 
@@ -101,8 +101,8 @@ def reduced_json(answer: bytes, herd: Herd) -> str:
     kept = {node.id: {gpu.uuid for gpu in node.devices} for node in herd.nodes}
     try:
         told = msgspec.json.decode(answer)
-    except msgspec.DecodeError as error:  # in what this client does not look at
-        raise Failed(f"the hub answers what is no JSON of this time: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # in what this client does not look at
+        raise Failed(f"the hub's response cannot be read: {error}") from None
     told["nodes"] = [node for node in told["nodes"] if node["id"] in kept]
     for node in told["nodes"]:
         node["devices"] = [gpu for gpu in node["devices"] if gpu["facts"]["uuid"] in kept[node["id"]]]

@@ -54,9 +54,10 @@ class _NodeGroup(click.Group):
 
 @click.group(cls=_NodeGroup, subcommand_metavar="NAME | COMMAND ...", no_args_is_help=True)
 def command() -> None:
-    """Show one node: gpuherd node NAME. List and remove nodes, on the hub's machine.
+    """Show one node: gpuherd node NAME.
 
-    A node that is called as one of the commands is shown by: gpuherd node show NAME
+    On the hub's machine, you can also list and remove nodes. If a node has the name of a command, use: gpuherd node
+    show NAME
     """
 
 
@@ -64,12 +65,14 @@ def command() -> None:
 @click.argument("name", required=False, shell_complete=complete_node)
 @look_options
 def show(name: str | None, as_json: bool, here: bool, hub_url: str | None, token_file: Path | None) -> None:
-    """Show a node: how it fares, its GPUs, and every process on them. NAME may be left out with --here.
+    """Show a node: its state, its GPUs and their processes.
 
-    Ends with 0; 3 if there is no such node; 4 if you are not logged in or may not look; else 1.
+    With --here, NAME is optional.
+
+    Exit status: 0 done, 3 no such node, 4 not logged in or not allowed, 1 any other error.
     """
     if name is None and not here:
-        raise click.UsageError("name a node, or give --here for this machine")
+        raise click.UsageError("give the name of a node, or --here for this machine")
     with telling():
         node, now, answer = _find(name, hub_url, token_file, here=here)
     if as_json:

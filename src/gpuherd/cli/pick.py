@@ -20,7 +20,7 @@ __all__ = ["command", "taken_here"]
 @click.command()
 @wish_options
 @place_options
-@click.option("--json", "as_json_", is_flag=True, help="Print what was chosen as JSON.")
+@click.option("--json", "as_json_", is_flag=True, help="Print the chosen GPUs as JSON.")
 @hub_options
 def command(
     as_json_: bool,
@@ -30,15 +30,17 @@ def command(
     anywhere: bool,
     **wanted: Any,
 ) -> None:
-    """Choose GPUs that are free now, and print the variable that makes a program use them.
+    """Choose free GPUs and print the environment variable for them.
 
     \b
     devices=$(gpuherd pick -n 2) && env "$devices" python train.py     on this machine
-    gpuherd pick --type a100 --mem 40G --anywhere                      tells the node, too
+    gpuherd pick --type a100 --mem 40G --anywhere                      on any node; prints the node as well
 
-    Only what fresh data says is free, and nobody else has booked within the time given by --for. Your own bookings come
-    first, then the smallest that will do, on nodes that are in use already. Nothing is held for you: gpuherd run takes
-    care of that. Ends with 0; 3 if there is nothing such; 4 if you may not look; else 1.
+    Chooses only GPUs that are free according to fresh data and that nobody else has booked within the time given by
+    --for. It prefers GPUs you have booked, then the smallest GPU that fits, on nodes that are already in use. It does
+    not reserve anything; gpuherd run does.
+
+    Exit status: 0 done, 3 nothing free, 4 not logged in or not allowed, 1 any other error.
     """
     asked = Asked(hub_url=hub_url, token_file=token_file, node=node, anywhere=anywhere, **wanted)
     with telling():

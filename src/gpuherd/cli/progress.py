@@ -80,19 +80,19 @@ class Progress:
 
 
 def _words(situation: Situation, now: float) -> str:
-    parts = [f"{situation.able_count} of {situation.known_count} can be had"]
+    parts = [f"{situation.able_count} of {situation.known_count} available"]
     parts += [_holder(holder, now) for holder in situation.likely]
     if situation.free_at is not None and situation.free_at > now:
-        parts.append(f"by the bookings from {moment(int(situation.free_at))} on")
+        parts.append(f"bookings end {moment(int(situation.free_at))}")
     else:
-        parts.append("no idea when")
+        parts.append("no end time known")
     return " · ".join(parts)
 
 
 def _holder(holder: Holder, now: float) -> str:
     who = "someone" if holder.who is None else clean(holder.who, 40)
     idle = "" if holder.since is None else f" for {ago(now - holder.since)}"
-    how = {"held": f"idle{idle}", "booked": "booked", "free": "booked"}.get(
+    how = {"held": f"held idle{idle}", "booked": "booked", "free": "booked"}.get(
         holder.state, f"{holder.state}{idle}"
     )
     return f"{clean(holder.place, 60)} {who}, {how}"

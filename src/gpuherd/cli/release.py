@@ -14,15 +14,16 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("booking_ids", type=click.IntRange(1), nargs=-1, required=True, metavar="ID…")
-@click.option("--json", "as_json", is_flag=True, help="Print the hub's answers as JSON, in a list.")
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's responses as a JSON list.")
 @hub_options
 def command(
     booking_ids: tuple[int, ...], as_json: bool, hub_url: str | None, token_file: Path | None
 ) -> None:
-    """Give back what was booked: bookings that run end now, others are cancelled.
+    """End bookings early: running ones end now, upcoming ones are cancelled.
 
-    If one cannot be given back, the others are all the same. Ends with 0 if all are; 3 if a booking is over or not
-    known; 4 if you are not logged in or it is not yours; else 1.
+    If one of them fails, the others are still released.
+
+    Exit status: 0 all released, 3 a booking is over or unknown, 4 not logged in or not yours, 1 any other error.
     """
     from gpuherd.client import HubRefused
     from gpuherd.client.line import plain_json
@@ -44,7 +45,11 @@ def command(
         if booking.state == "cancelled":
             click.echo(f"booking {booking.id} is cancelled")
         else:
-            early = "" if booking.released_from is None else f"; it was until {moment(booking.released_from)}"
+            early = (
+                ""
+                if booking.released_from is None
+                else f"; it would have ended {moment(booking.released_from)}"
+            )
             click.echo(f"booking {booking.id} has ended{early}")
     if as_json:
         click.echo(plain_json(b"[" + b",".join(answers) + b"]"))

@@ -34,17 +34,20 @@ FAILED_BEFORE = 125
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @wish_options
 @click.option(
-    "--node", metavar="NODE", help="Which node of the hub this machine is, if its name does not tell."
+    "--node",
+    metavar="NODE",
+    help="Name of this machine in the herd, if it differs from the host name. Other machines are refused.",
 )
-@click.option("--wait", "is_waiting", is_flag=True, help="Wait until there is something free.")
-@click.option("--timeout", metavar="TIME", help="With --wait: no longer than this, such as 8h.")
+@click.option("--wait", "is_waiting", is_flag=True, help="Wait until enough GPUs are free.")
+@click.option("--timeout", metavar="TIME", help="With --wait: give up after this time, e.g. 8h.")
 @click.option(
-    "--book", "book_for", metavar="TIME", help="Book it meanwhile, for so long at first, such as 4h."
+    "--book",
+    "book_for",
+    metavar="TIME",
+    help="Book the GPUs for this long, e.g. 4h; released when COMMAND ends.",
 )
-@click.option("--extend", metavar="TIME", help="With --book: extend by so much whenever the end is near.")
-@click.option(
-    "--title", help="With --book: what it is for; everyone reads it.  [default: the command's name]"
-)
+@click.option("--extend", metavar="TIME", help="With --book: extend the booking by this much before it ends.")
+@click.option("--title", help="With --book: purpose, visible to everyone.  [default: the command's name]")
 @hub_options
 @click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND…", type=click.UNPROCESSED)
 def command(
@@ -59,16 +62,20 @@ def command(
     token_file: Path | None,
     **wanted: Any,
 ) -> None:
-    """Run COMMAND on GPUs of this machine that are free: choose, set the environment, run, give back.
+    """Run COMMAND on free GPUs of this machine.
 
     \b
     gpuherd run -- python train.py
     gpuherd run -n 2 --mem 40G --wait --book 8h --extend 4h -- torchrun --nproc-per-node 2 train.py
 
-    A lock keeps other gpuherd runs of this machine, of whomever, off the same GPUs. With --book they are booked for as
-    long as COMMAND runs, and given back however it ends. Signals go to COMMAND, and its exit code is that of this
-    command: 128 + n if it died of signal n, 127 if it was not found, 126 if it cannot be run; 125 if there was nothing
-    to run it on, or something went wrong before.
+    COMMAND runs on this machine. To use another machine's GPUs, log in there first.
+
+    A lock prevents other gpuherd run processes on this machine, from any user, from taking the same GPUs. With --book,
+    the GPUs are also booked while COMMAND runs, and released when it ends, even if it crashes. Signals are passed on to
+    COMMAND.
+
+    Exit status: that of COMMAND, or 128 + n if signal n ended it; 127 COMMAND not found, 126 COMMAND cannot be run, 125
+    no free GPU or another error before COMMAND started.
     """
     if book_for is None and extend is not None:
         raise click.UsageError("--extend needs --book")
@@ -83,6 +90,7 @@ def command(
             node=node,
             anywhere=False,
             book_for=book_for,
+            only_here=True,
             holding=interrupts.held,
             **wanted,
         )
@@ -153,7 +161,7 @@ def _run(
         try:
             keeper = _keeper(asked, taken, extend)
         except RuntimeError as error:  # no thread can be had; the command runs all the same
-            say(f"gpuherd: the booking is not looked after: {error}")
+            say(f"gpuherd: the booking is no longer extended: {error}")
         return child.wait()
     finally:
         if keeper is not None:
@@ -184,7 +192,7 @@ def _slices_warning(taken: Taken) -> str | None:
     if count < 2:
         return None
     return (
-        f"these are {count} MIG slices, and CUDA uses no more than one per process: start a process for each, with "
+        f"these are {count} MIG slices, but a CUDA process can use only one: start a process for each, with "
         "one of the ids in its CUDA_VISIBLE_DEVICES"
     )
 

@@ -94,7 +94,7 @@ def _told(error: OSError) -> int:
     if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
         return BROKEN_PIPE
     place = error.filename or "the output cannot be written"
-    remedy = "; make room, then try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    remedy = "; free some space, then try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     say(f"gpuherd: {place}: {error.strerror or error}{remedy}")
     return FAILED
 

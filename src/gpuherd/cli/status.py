@@ -28,9 +28,7 @@ WATCH_SECONDS = 2.0
 @click.command()
 @click.argument("names", metavar="[HOST|USER]...", nargs=-1, shell_complete=complete_node_or_user)
 @click.option("--brief", "-b", is_flag=True, help="One line per node.")
-@click.option(
-    "--full", "-f", is_flag=True, help="One row per GPU, also where that is longer than the screen."
-)
+@click.option("--full", "-f", is_flag=True, help="One row per GPU, even if it does not fit the screen.")
 @click.option(
     "--watch",
     "-w",
@@ -39,7 +37,7 @@ WATCH_SECONDS = 2.0
     type=click.FloatRange(0.1, 3600),
     is_flag=False,
     flag_value=WATCH_SECONDS,
-    help="Draw it again and again, until Ctrl-C; names stand before it.",
+    help="Refresh until Ctrl-C. Put node and user names before this option.",
 )
 @look_options
 def command(
@@ -52,20 +50,22 @@ def command(
     hub_url: str | None,
     token_file: Path | None,
 ) -> None:
-    """Show the herd: what is free, and who uses what. With names: only these nodes, and what these users have.
+    """Show all nodes: what is free, and who uses what.
+
+    With names, shows only these nodes and the GPUs of these users.
 
     \b
-    gpuherd status                    everything; a line per node where rows would not fit the screen
-    gpuherd status gpu07 'a100-*'     these nodes, with a row per GPU
+    gpuherd status                    all nodes; one line each if the GPUs do not fit the screen
+    gpuherd status gpu07 'a100-*'     these nodes, one row per GPU
     gpuherd status ada                what ada uses or has booked
     gpuherd status --here             this machine, without a hub
 
-    Ends with 0; 3 if there is no such node or user; 4 if you are not logged in or may not look; else 1.
+    Exit status: 0 done, 3 no such node or user, 4 not logged in or not allowed, 1 any other error.
     """
     if brief and full:
-        raise click.UsageError("--brief or --full, not both")
+        raise click.UsageError("use either --brief or --full")
     if as_json and watch_seconds is not None:
-        raise click.UsageError("--json tells once; to follow the herd, read the hub's live stream")
+        raise click.UsageError("--json prints once; for updates, use the hub's live stream")
     with telling():
         if watch_seconds is not None:
             _watch(names, watch_seconds, hub_url, token_file, here=here, is_brief=_wanted(brief, full))
@@ -115,7 +115,7 @@ def _watch(
     while True:
         screen = Screen.of(sys.stdout)
         lines = status_lines(herd, screen._replace(height=0), is_brief=is_brief)
-        head = f"{time.strftime('%H:%M:%S')}  every {seconds:g} s, Ctrl-C ends"
+        head = f"{time.strftime('%H:%M:%S')}  every {seconds:g} s, Ctrl-C to stop"
         if trouble:
             head = screen.paint(f"as of {max(0, time.time() - herd.time):.0f} s ago: {trouble}", "fault")
         if screen.height:
@@ -123,7 +123,7 @@ def _watch(
                 lines = status_lines(herd, screen._replace(height=0), is_brief=True)
             if len(lines) > screen.height - 2:
                 left = len(lines) - screen.height + 3
-                lines = [*lines[:-left], f"… {left} lines more; gpuherd top scrolls"]
+                lines = [*lines[:-left], f"… {left} more lines; use gpuherd top to scroll"]
             page_out(["\x1b[H\x1b[2J" + head, *lines[: screen.height - 2]])
         else:
             page_out([head, *lines, ""])

@@ -136,7 +136,7 @@ class Taking:
             bookable = " that can be booked" if len(usable) < len(found.known) else ""
             number = f"there is only {most}" if most == 1 else f"there are only {most}"
             such = f"{number if most else 'there is none'} such{together}{bookable}"
-            raise Refused("too_few_devices", f"{error}; {such}, so waiting is in vain")
+            raise Refused("too_few_devices", f"{error}; {such}, so waiting is pointless")
         if self._holding is not None:
             self._try_to_book(usable[: wish.count])
 
@@ -178,14 +178,14 @@ def _refs(candidates: Iterable[Candidate]) -> list[dict[str, str]]:
 
 
 def _tell_trouble(booking: Booking | None) -> None:
-    what = "what may be booked" if booking is None else f"booking {booking.id}"
-    say(f"gpuherd: {what} cannot be given back yet; trying again, until Ctrl-C")
+    what = "a booking that may exist" if booking is None else f"booking {booking.id}"
+    say(f"gpuherd: {what} cannot be released yet; retrying until Ctrl-C")
 
 
 def _left_booked(booking: Booking | None) -> str:
     if booking is None:
-        return "it could not be found out whether something is booked; look with: gpuherd bookings"
+        return "cannot tell whether something was booked; check with: gpuherd bookings"
     return (
-        f"booking {booking.id} could not be given back; it ends by itself {moment(booking.ends_at)}, or with: "
+        f"booking {booking.id} could not be released; it ends {moment(booking.ends_at)}, or end it with: "
         f"gpuherd release {booking.id}"
     )

@@ -21,38 +21,42 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 HERE_SECONDS = 2.0
-INSTEAD = "gpuherd status shows the herd once"
+INSTEAD = "use gpuherd status instead"
 
 
 @click.command()
-@click.option("--here", is_flag=True, help="Watch this machine alone; no hub is asked.")
+@click.option("--here", is_flag=True, help="Watch only this machine; needs no hub.")
 @click.option(
     "--theme",
     type=click.Choice(["auto", "dark", "light"]),
     default="auto",
     show_default=True,
-    help="Colours for a dark or a light room; auto goes by what the terminal says of itself.",
+    help="Colour theme; auto follows the terminal.",
 )
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="Not here: gpuherd status --json.")
+@click.option(
+    "--json", "as_json", is_flag=True, hidden=True, help="Not available here; use gpuherd status --json."
+)
 @hub_options
 def command(here: bool, theme: str, as_json: bool, hub_url: str | None, token_file: Path | None) -> None:
-    """Watch the herd live, on the whole terminal: nodes, GPUs, processes, users, bookings. ? explains the keys.
+    """Watch the herd live, full screen.
 
-    Ends with 0; 2 if this is no terminal it can fill; 4 if you are not logged in or may not; else 1.
+    Shows nodes, GPUs, processes, users and bookings. Press ? for the keys.
+
+    Exit status: 0 done, 2 not a suitable terminal, 4 not logged in or not allowed, 1 any other error.
     """
     if as_json:
-        raise click.UsageError(
-            "top is to be looked at and prints no JSON; gpuherd status --json prints the herd as it is now"
-        )
+        raise click.UsageError("top has no JSON output; use gpuherd status --json")
     if here and (hub_url is not None or token_file is not None) and _is_named("hub_url", "token_file"):
-        raise click.UsageError("--here asks no hub: leave --hub and --token-file out")
+        raise click.UsageError("--here uses no hub; leave out --hub and --token-file")
     _check_terminal()
     try:
         from gpuherd.tui import TopApp, looks_light
     except ModuleNotFoundError as error:
         if error.name not in ("textual", "rich"):
             raise
-        raise Misconfigured("top needs more than is installed: pip install 'gpuherd[terminal]'") from None
+        raise Misconfigured(
+            "top needs another package; install it with: pip install 'gpuherd[terminal]'"
+        ) from None
 
     look = theme if theme != "auto" else "light" if looks_light(os.environ) else "dark"
     app = TopApp(_here() if here else _hub(hub_url, token_file), me=_me(), look=look)
@@ -75,7 +79,7 @@ def _check_terminal() -> None:
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise click.UsageError(f"top needs a terminal for its input and output; {INSTEAD}")
     if os.environ.get("TERM", "") in ("", "dumb"):
-        raise click.UsageError(f"top needs a terminal that can do more than TERM=dumb; {INSTEAD}")
+        raise click.UsageError(f"top needs a terminal other than TERM=dumb; {INSTEAD}")
 
 
 def _hub(hub_url: str | None, token_file: Path | None) -> Feed:

@@ -36,33 +36,33 @@ _UUID = re.compile(r"((GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]{27}", re.ASCII | re.IGNOR
 def _range_options(function: F) -> F:
     """Add the options that say which use is meant."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as JSON."),
-        click.option("--csv", "as_csv", is_flag=True, help="Print a table for spreadsheets."),
-        click.option("--job", metavar="JOB", help="Only of this batch job."),
+        click.option("--json", "as_json", is_flag=True, help="Print the hub's response as JSON."),
+        click.option("--csv", "as_csv", is_flag=True, help="Print CSV, for spreadsheets."),
+        click.option("--job", metavar="JOB", help="Only this batch job."),
+        click.option("--type", "type_", metavar="TYPE", help="Only this GPU type, e.g. 'A100 80GB'."),
+        click.option("--node", metavar="NODE", help="Only this node."),
+        click.option("--group", metavar="GROUP", help="Only members of this group."),
+        click.option("--user", metavar="USER", help="Only this user."),
         click.option(
-            "--type", "type_", metavar="TYPE", help="Only on GPUs of this type, such as 'A100 80GB'."
+            "--to", "until", metavar="TIME", help="End, in the same formats; a day is included. Default: now."
         ),
-        click.option("--node", metavar="NODE", help="Only on this node."),
-        click.option("--group", metavar="GROUP", help="Only of this group's people."),
-        click.option("--user", metavar="USER", help="Only of this user."),
-        click.option("--to", "until", metavar="TIME", help="End, likewise; a day as a whole. Default: now."),
         click.option(
             "--from",
             "since",
             metavar="TIME",
             default="7d",
             show_default=True,
-            help="Begin: 7d, 36h, 2026-10, 2026-10-01 or 2026-10-01T08:00+02:00; in the hub's zone if none is given.",
+            help="Start: 7d, 36h, 2026-10, 2026-10-01 or 2026-10-01T08:00+02:00. Without a zone: the hub's.",
         ),
     ):
         function = option(function)
     return function
 
 
-@click.group(invoke_without_command=True)
-@click.option("--by", type=click.Choice(KEYS), default="user", show_default=True, help="What a line is of.")
+@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
+@click.option("--by", type=click.Choice(KEYS), default="user", show_default=True, help="Group rows by this.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many lines at most."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
 )
 @_range_options
 @hub_options
@@ -83,9 +83,9 @@ def command(
     hub_url: str | None,
     token_file: Path | None,
 ) -> None:
-    """Tell who used how many GPU-hours, how well, and what it cost.
+    """Show GPU-hours, utilisation and cost per user, group, node or type.
 
-    Ends with 0; 3 if the question cannot be answered as it is; 4 if you are not logged in or may not; else 1.
+    Exit status: 0 done, 3 the hub cannot answer this query, 4 not logged in or not allowed, 1 any other error.
     """
     context.obj = (hub_url, token_file)
     if context.invoked_subcommand is not None:
@@ -103,28 +103,29 @@ def command(
 
 
 @command.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print a table for spreadsheets.")
+@click.option("--json", "as_json", is_flag=True, help="Print the hub's response as JSON.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, for spreadsheets.")
 @click.pass_context
 def trends(context: click.Context, as_json: bool, as_csv: bool) -> None:
-    """Tell whom to ask for a GPU: what everyone holds now, and held lately.
+    """Show who holds how many GPUs, now and on average.
 
-    Averages fade with 2 hours, a day and a week; the arrow compares the first two. A GPU that several share counts by
-    the share of memory.
+    The averages are exponential moving averages over 2 hours, a day and a week. The arrow shows whether use is rising
+    or falling. A GPU that several users share is split by memory. In the row of free GPUs, "booked" counts those that
+    nobody has booked.
     """
     hub = client(*context.obj)
     with telling():
         if _is_told_plainly(hub, "usage/trends", {}, as_csv=as_csv, as_json=as_json):
             return
         found = hub.trends()
-    header = ["user", "used", "idle", "booked", "", "2 h", "24 h", "1 week"]
+    header = ["user", "used", "idle", "booked", "2 h", "24 h", "1 week"]
     rows = [_trend(row) for row in (*found.rows, found.free)]
-    click.echo(table(rows, header, Screen.of(sys.stdout), numbers=(1, 2, 3, 5, 6, 7)))
+    click.echo(table(rows, header, Screen.of(sys.stdout), numbers=(1, 2, 3, 4, 5, 6)))
 
 
 @command.command()
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at most."
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Maximum number of sessions."
 )
 @_range_options
 @click.pass_context
@@ -141,7 +142,7 @@ def sessions(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Tell who was on which GPU from when to when, the latest first."""
+    """List sessions: who used which GPU, and when; latest first."""
     hub = client(*context.obj)
     with telling():
         wanted = _wanted(hub, since, until, user, group, node, type_, job)
@@ -152,12 +153,10 @@ def sessions(
         found = hub.stays(**wanted, limit=limit)
     if not found.is_complete:
         click.echo(
-            f"gpuherd: these are the {limit} latest; for others give a larger --limit, or --to", err=True
+            f"gpuherd: showing the {limit} latest sessions; for more, use a larger --limit, or --to", err=True
         )
     click.echo(
-        _sessions(found.sessions, Screen.of(sys.stdout), time.time())
-        if found.sessions
-        else "nobody was there"
+        _sessions(found.sessions, Screen.of(sys.stdout), time.time()) if found.sessions else "no sessions"
     )
 
 
@@ -175,12 +174,12 @@ def _month(context: click.Context, parameter: click.Parameter, value: str) -> st
     type=click.Choice(("markdown", "html", "json")),
     default="markdown",
     show_default=True,
-    help="How it is written; html is one page to keep, print or send.",
+    help="Output format; html is a single file you can print or send.",
 )
-@click.option("--zone", metavar="ZONE", help="Time zone of the month; that of this machine if not given.")
+@click.option("--zone", metavar="ZONE", help="Time zone of the month. Default: this machine's.")
 @click.pass_context
 def month(context: click.Context, month: str, format_: str, zone: str | None) -> None:
-    """Write the report of MONTH, such as 2026-10, to standard output."""
+    """Print the report of MONTH, e.g. 2026-10."""
     hub = client(*context.obj)
     with telling():
         report = hub.text(f"usage/months/{month}", zone=own_zone(zone), format=format_)
@@ -227,7 +226,7 @@ def _is_told_plainly(
     from gpuherd.client.line import plain_json
 
     if as_csv and as_json:
-        raise click.UsageError("--csv or --json, not both")
+        raise click.UsageError("use either --csv or --json")
     if as_csv:
         click.echo(_harmless(hub.text(path, **wanted, format="csv").replace("\r\n", "\n")), nl=False)
     elif as_json:
@@ -256,10 +255,10 @@ def _usage(usage: Usage, screen: Screen, now: float) -> str:
     rows.append(_figures("all", usage.totals, usage.bookings, has_cost=has_cost, has_bookings=has_bookings))
     lines = []
     if usage.omitted_rows:
-        lines.append(f"and {usage.omitted_rows} more; give a larger --limit")
+        lines.append(f"and {usage.omitted_rows} more; use a larger --limit")
     if usage.capacity_hours:
         taken = usage.totals.gpu_hours / usage.capacity_hours
-        lines.append(f"{taken:.0%} of {usage.capacity_hours:,.0f} GPU-hours that there were")
+        lines.append(f"{taken:.0%} of {usage.capacity_hours:,.0f} available GPU-hours")
     lines += [
         f"missing {moment(int(part.start))} – {moment(int(part.end))}: {clean(part.reason, 120)}"
         for part in usage.missing[:3]
@@ -303,8 +302,14 @@ def _trend(row: TrendRow) -> list[str]:
         _number(row.used_gpus),
         _number(row.idle_gpus),
         _number(row.reserved_gpus),
-        ARROWS.get(row.trend, ""),
-        *(_number(mean) for mean in (row.mean_2h, row.mean_24h, row.mean_1w)),
+        *(
+            f"{ARROWS.get(trend, '')} {_number(mean)}".strip()
+            for trend, mean in (
+                (row.trend_2h, row.mean_2h),
+                (row.trend_24h, row.mean_24h),
+                (row.trend_1w, row.mean_1w),
+            )
+        ),
     ]
 
 

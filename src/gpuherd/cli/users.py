@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,37 +15,47 @@ from gpuherd.cli.looking import look, look_options
 from gpuherd.cli.names import complete_user
 from gpuherd.cli.showing import Cell, Screen, ago, bytes_text, page_out
 from gpuherd.model.errors import Refused
+from gpuherd.model.people import person_key
 from gpuherd.model.text import clean
 
 if TYPE_CHECKING:
     from gpuherd.client.herd_views import Gpu, Herd, Node
 
-__all__ = ["command"]
+__all__ = ["command", "holders_of"]
 
 
 @click.command()
 @click.argument("names", metavar="[USER]...", nargs=-1, shell_complete=complete_user)
+@click.option(
+    "--sort",
+    type=click.Choice(["gpus", "memory", "processes"]),
+    default="gpus",
+    show_default=True,
+    help="Sort by this, highest first.",
+)
 @look_options
 def command(
     names: tuple[str, ...],
+    sort: str,
     as_json: bool,
     here: bool,
     hub_url: str | None,
     token_file: Path | None,
 ) -> None:
-    """Tell who holds what now: GPUs, how many are left idle and for how long, memory, since when, where.
+    """Show who uses which GPUs now, and who leaves them idle.
 
-    A GPU that several share counts for each of them. Idle is a GPU that someone holds without working on it; how long
-    that takes is set on the hub ([availability] of its configuration). What was used so far is told by: gpuherd usage
+    Shows GPUs, held-idle GPUs, processes, memory, start and nodes. A GPU that several users share counts for each of
+    them. A GPU is held idle if a process holds memory on it but does not compute; [availability] in the hub's
+    configuration sets after what time. For past use: gpuherd usage
 
-    Ends with 0; 3 if nobody of this name holds one; 4 if you are not logged in or may not look; else 1.
+    Exit status: 0 done, 3 none of these users holds a GPU, 4 not logged in or not allowed, 1 any other error.
     """
     with telling():
         herd = look(hub_url, token_file, here=here, is_brief=True).herd
-        holders = _holders(herd)
+        holders = sorted(holders_of(herd), key=_SORTINGS[sort])
         if names:
             if missing := [name for name in names if name not in {holder.user for holder in holders}]:
-                raise Refused("unknown_user", f"nobody called {clean(missing[0], 60)} holds a GPU now")
+                raise Refused("unknown_user", f"no user named {clean(missing[0], 60)} holds a GPU now")
             holders = [holder for holder in holders if holder.user in names]
     if as_json:
         import json
@@ -65,6 +76,12 @@ class _Holder:
         self.idle_since: float | None = None
         self.since: float | None = None
         self.memory_bytes: int | None = None
+        self._processes: set[tuple[str, int | None]] = set()
+
+    @property
+    def process_count(self) -> int:
+        """How many processes compute; one on several GPUs is one."""
+        return len(self._processes)
 
     def take(self, node: Node, gpu: Gpu) -> None:
         """Count a GPU on which the user computes."""
@@ -74,6 +91,7 @@ class _Holder:
             self.idle_since = _earlier(self.idle_since, gpu.availability.since)
         for process in gpu.processes:
             if process.user == self.user and process.kind == "compute":
+                self._processes.add((node.id, process.pid))
                 self.since = _earlier(self.since, process.started_at)
                 if process.gpu_memory_bytes:
                     self.memory_bytes = (self.memory_bytes or 0) + process.gpu_memory_bytes
@@ -85,6 +103,7 @@ class _Holder:
             "idle_gpus": len(self.idle),
             "idle_seconds": None if self.idle_since is None else max(0.0, now - self.idle_since),
             "booked_gpus": len(self.booked),
+            "processes": self.process_count,
             "gpu_memory_bytes": self.memory_bytes,
             "since": self.since,
             "places": [node.place(gpu) for node, gpu in self.used],
@@ -105,27 +124,42 @@ class _Holders(dict[str | None, _Holder]):
         return holder
 
 
-def _holders(herd: Herd) -> list[_Holder]:
+def holders_of(herd: Herd) -> list[_Holder]:
+    """Give everyone who uses a GPU of a node that is heard of, or has booked one now."""
     holders = _Holders()
-    for node, gpu in herd.units():
-        if gpu.availability.state in ("stale", "offline"):
-            continue  # who was there when the node was last heard of need not be there now
+    # Who was there when a node was last heard of need not be there now.
+    heard = [(node, gpu) for node, gpu in herd.units() if gpu.availability.state not in ("stale", "offline")]
+    for node, gpu in heard:
         for user in gpu.users:
             holders[user].take(node, gpu)
+    # Names of holders of bookings may be free text: "Carol" has booked what carol uses.
+    spelled = {person_key(user): user for user in holders if user is not None}
+    for node, gpu in heard:
         for booking in gpu.bookings:
             if booking.phase == "current":
-                holders[booking.holder].booked.append((node, gpu))
-    return sorted(
-        holders.values(),
-        key=lambda holder: (-len(holder.used), -len(holder.booked), holder.user is None, holder.user or ""),
-    )
+                name = booking.holder
+                user = name if name in holders else spelled.setdefault(person_key(name), name)
+                holders[user].booked.append((node, gpu))
+    return list(holders.values())
+
+
+def _by_gpus(holder: _Holder) -> tuple[object, ...]:
+    return -len(holder.used), -len(holder.booked), holder.user is None, holder.user or ""
+
+
+_SORTINGS: dict[str, Callable[[_Holder], Any]] = {
+    "gpus": _by_gpus,
+    "memory": lambda holder: (-(holder.memory_bytes or 0), -holder.process_count, _by_gpus(holder)),
+    "processes": lambda holder: (-holder.process_count, -(holder.memory_bytes or 0), _by_gpus(holder)),
+}
 
 
 def _lines(herd: Herd, holders: list[_Holder], screen: Screen) -> list[str]:
     if not holders:
         return ["nobody holds a GPU"]
     header = [
-        Cell(text, "dim") for text in ("user", "GPUs", "idle", "", "booked", "memory", "since", "where")
+        Cell(text, "dim")
+        for text in ("user", "GPUs", "idle", "", "booked", "processes", "memory", "since", "where")
     ]
     rows = [header]
     for holder in holders:
@@ -138,6 +172,7 @@ def _lines(herd: Herd, holders: list[_Holder], screen: Screen) -> list[str]:
                 Cell(f"{screen.sign('held')} {idle}" if idle else "", "held"),
                 Cell("" if idle_since is None else ago(herd.time - idle_since), "held"),
                 Cell(str(len(holder.booked)) if holder.booked else "", "booked", is_right=True),
+                Cell(str(holder.process_count) if holder.process_count else "", is_right=True),
                 Cell(bytes_text(holder.memory_bytes), is_right=True),
                 Cell("" if holder.since is None else ago(herd.time - holder.since), is_right=True),
                 Cell(
@@ -146,10 +181,8 @@ def _lines(herd: Herd, holders: list[_Holder], screen: Screen) -> list[str]:
                 ),
             ]
         )
-    lines = screen.lay_out(rows, drop=(6, 5))
+    lines = screen.lay_out(rows, drop=(7, 5, 6))
     silent = sum(gpu.state in ("stale", "offline") for _, gpu in herd.units())
     if silent:
-        lines.append(
-            screen.paint(f"{plural(silent, 'GPU')} of nodes that are not heard of are left out", "dim")
-        )
+        lines.append(screen.paint(f"{plural(silent, 'GPU')} on offline nodes not shown", "dim"))
     return lines

@@ -30,10 +30,10 @@ FORESIGHT_SECONDS = 14 * 86_400
 @click.command()
 @wish_options
 @place_options
-@click.option("--timeout", metavar="TIME", help="Wait no longer than this, such as 8h.")
-@click.option("--then-book", "book_for", metavar="TIME", help="Book at once what was found, such as for 4h.")
-@click.option("--title", default="", help="What the booking is for; everyone reads it.")
-@click.option("--json", "as_json_", is_flag=True, help="Print what was found as JSON.")
+@click.option("--timeout", metavar="TIME", help="Give up after this time, e.g. 8h.")
+@click.option("--then-book", "book_for", metavar="TIME", help="Book the GPUs at once for this long, e.g. 4h.")
+@click.option("--title", default="", help="Purpose of the booking; visible to everyone.")
+@click.option("--json", "as_json_", is_flag=True, help="Print the found GPUs as JSON.")
 @hub_options
 def command(
     timeout: str | None,
@@ -46,15 +46,17 @@ def command(
     anywhere: bool,
     **wanted: Any,
 ) -> None:
-    """Wait until GPUs can be had, then print the variable that makes a program use them, as pick does.
+    """Wait until GPUs are free, then print the environment variable for them.
 
     \b
     gpuherd wait -n 4 --type h100 --same-node --anywhere --then-book 1d
     gpuherd wait --mem 40G --timeout 8h && notify-send "a GPU is free"
 
-    Tells on stderr what is missing, who has it, and when it would be free by the bookings. Goes on while the hub is
-    away. Ctrl-C leaves nothing booked. Ends with 0; 3 if there is nothing such at all; 4 if you may not; 5 if --timeout
-    is over; 130 by Ctrl-C; else 1.
+    While it waits, stderr shows how many GPUs are missing, who has them, and when their bookings end. It keeps waiting
+    while the hub is down. Ctrl-C leaves nothing booked.
+
+    Exit status: 0 found, 3 no such GPU in the herd, 4 not logged in or not allowed, 5 --timeout reached, 130 Ctrl-C, 1
+    any other error.
     """
     from gpuherd.client.waiting import WaitedInVain
 
@@ -162,6 +164,6 @@ def tell_booking(taken: Taken) -> None:
     if taken.booking is not None:
         booking, places = taken.booking, ", ".join(candidate.place for candidate in taken.chosen)
         say(
-            f"gpuherd: booked {places} until {moment(booking.ends_at)}, booking {booking.id}; give it back early with: "
+            f"gpuherd: booked {places} until {moment(booking.ends_at)}, booking {booking.id}; end it early with: "
             f"gpuherd release {booking.id}"
         )

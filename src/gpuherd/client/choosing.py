@@ -111,17 +111,17 @@ class Search(Struct, frozen=True, kw_only=True):
         if gpu.state != "free" and not (gpu.state == "booked" and is_own):
             return clean(gpu.state, 20)  # it is told to people, and a hub may call it whatever it likes
         if node.state != "live" or node.age_seconds is None:
-            return "of nodes that are not live"
+            return "on nodes without fresh data"
         if abs(herd_age) + node.age_seconds > self.max_age_seconds:
-            return f"not heard of for {self.max_age_seconds:.0f} s"
+            return f"without a report for {self.max_age_seconds:.0f} s"
         if not is_usable_id(gpu.uuid):
-            return "without an id that programs can be given"
+            return "without a UUID"
         for span in booked.between(gpu, now, now + self.seconds):
             if not span.is_own:
                 return "booked within the time"
             if self.is_for_booking:
                 return "under a booking of yours already"
-        return "kept out of booking" if self.is_for_booking and booked.is_quiet(gpu) else None
+        return "not bookable" if self.is_for_booking and booked.is_quiet(gpu) else None
 
 
 def is_usable_id(uuid: str) -> bool:

@@ -50,8 +50,8 @@ class DeviceLocks:
             return
         reasons = "; ".join(f"{folder}: {error.strerror or error}" for folder, error in refused.items())
         raise Failed(
-            f"there is no folder for locks on devices ({reasons}); name one that all users of this machine can write "
-            "to with GPUHERD_LOCK_DIR"
+            f"found no folder for GPU locks ({reasons}); set GPUHERD_LOCK_DIR to a folder that all users of this "
+            "machine can write to"
         )
 
     @classmethod
@@ -67,7 +67,9 @@ class DeviceLocks:
             place, error = next(iter(self._passed_over.items()))
             reason = f"{place} is there but cannot be used ({error.strerror or error})"
         elif status.st_uid not in (0, os.geteuid()):
-            reason = f"{self.folder} belongs to {_user_name(status.st_uid)}, who can undo the locks of others"
+            reason = (
+                f"{self.folder} belongs to {_user_name(status.st_uid)}, who can remove the locks of others"
+            )
         elif (
             self._others and status.st_mode & 0o003 != 0o003
         ):  # a folder that was named may be for a few only
@@ -75,7 +77,7 @@ class DeviceLocks:
         else:
             return None
         return (
-            f"others on this machine may not heed the locks on GPUs: {reason}; set it right with: "
+            f"GPU locks may not work between the users of this machine: {reason}; fix it with: "
             f"sudo install -d -o root -g root -m 1777 {self._best}"
         )
 
@@ -143,7 +145,7 @@ class DeviceLocks:
             raise
         except OSError as error:
             raise Failed(
-                f"{self.folder}: no lock can be made there ({error.strerror}); name another folder with "
+                f"{self.folder}: cannot create a lock there ({error.strerror}); choose another folder with "
                 "GPUHERD_LOCK_DIR"
             ) from error
 
@@ -249,7 +251,7 @@ def _open_folder(folder: Path) -> int:
     mode = os.fstat(descriptor).st_mode
     if mode & 0o002 and not mode & stat.S_ISVTX:
         os.close(descriptor)
-        raise PermissionError("anyone may remove what others have made there; set it right with: chmod 1777")
+        raise PermissionError("anyone can remove files of others there; fix it with: chmod 1777")
     return descriptor
 
 

@@ -8,9 +8,11 @@ from gpuherd.client.views import HubError
 from gpuherd.model.errors import Failed, GpuherdError
 from gpuherd.model.text import clean
 
-__all__ = ["LOGIN_NEEDED", "NOT_A_HUB", "HubOutdated", "HubRefused", "HubSilent"]
+__all__ = ["LOGIN_NEEDED", "NOT_A_HUB", "OUTCOME_UNKNOWN", "HubOutdated", "HubRefused", "HubSilent"]
 
 LOGIN_NEEDED = "login_needed"
+OUTCOME_UNKNOWN = "outcome_unknown"
+"""The error code of a hub that does not know whether it has made the change."""
 NOT_A_HUB = "not_a_hub"
 """The code of an answer that is no hub's, but of something on the way."""
 MESSAGE_LENGTH = 500

@@ -43,7 +43,7 @@ class EventReader:
             while self._unpack.unconsumed_tail:
                 yield from self._take(self._unpack.decompress(self._unpack.unconsumed_tail, _STEP_BYTES))
         except zlib.error:
-            raise HubSilent("the hub's live stream is damaged on its way") from None
+            raise HubSilent("the hub's live stream arrived damaged") from None
 
     def _take(self, came: bytes) -> Iterator[Event]:
         kept = self._kept

@@ -34,7 +34,9 @@ def node_of(herd: Herd, word: str) -> Node:
         return found[0]
     if found:
         names = ", ".join(clean(node.id, 60) for node in found[:5])
-        raise Refused("ambiguous_node", f"{clean(word, 60)} may be {names}; say which")
+        raise Refused(
+            "ambiguous_node", f"{clean(word, 60)} matches several nodes: {names}; use the full name"
+        )
     near = _near(word, [node.name for node in herd.nodes])
     raise Refused("unknown_node", f'there is no node "{clean(word, 60)}"{near}')
 
@@ -66,7 +68,7 @@ def gpu_named(herd: Herd, word: str) -> tuple[Node, Gpu]:
             )
     raise Refused(
         "unknown_device",
-        f'there is no GPU "{clean(word, 60)}"; write a place such as gpu07/3, or a UUID or its beginning',
+        f'there is no GPU "{clean(word, 60)}"; write NODE/INDEX, such as gpu07/3, or the start of a UUID',
     )
 
 
@@ -95,7 +97,7 @@ def only(herd: Herd, words: Sequence[str]) -> Herd:
             near = _near(word, _everyone(herd))
             raise Refused(
                 "unknown_name",
-                f'there is no node "{clean(word, 60)}", and nobody of this name has a GPU{near}',
+                f'there is no node "{clean(word, 60)}", and no user of this name holds a GPU{near}',
             )
     left = []
     for node in herd.nodes:

@@ -36,6 +36,7 @@ class Availability(Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""
     since: float | None = None
     """By the hub's clock, epoch seconds."""
+    not_checked: tuple[str, ...] = ()
 
 
 class UsingProcess(Struct, frozen=True, kw_only=True, gc=False):
@@ -117,6 +118,8 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     availability: Availability = Availability()
     processes: tuple[UsingProcess, ...] = ()
     bookings: tuple[GpuBooking, ...] = ()
+    missing_since: float | None = None
+    """By the hub's clock, epoch seconds; None: its node reports it."""
 
     @property
     def uuid(self) -> str:
@@ -200,6 +203,16 @@ class Node(Struct, frozen=True, kw_only=True, gc=False):
     def units(self) -> tuple[Gpu, ...]:
         """The devices that someone can have: a partitioned GPU through its slices, not twice."""
         return tuple([gpu for gpu in self.devices if not gpu.facts.is_partitioned])
+
+    @property
+    def is_in_fault(self) -> bool:
+        """Whether it reports, but none of its GPUs can be used."""
+        units = self.units
+        return self.state == "live" and (
+            all(gpu.state == "fault" for gpu in units)
+            if units
+            else any(problem.is_fault and problem.device_uuid is None for problem in self.problems)
+        )
 
     def place(self, gpu: Gpu) -> str:
         """Give ``gpu07/3``, of a slice ``gpu07/3.1``; of a slice whose GPU is not told, the start of its UUID."""

@@ -50,10 +50,12 @@ class Holding:
         self._marks.add(mark)
         self.is_unsure = True
         try:
-            made = self._hub.book({**wish, "devices": list(devices), "start": "now", "comment": mark})
+            # Not repeated here: someone else may have started to use them. The caller checks with `settle`.
+            wanted = {**wish, "devices": list(devices), "start": "now", "comment": mark}
+            made = self._hub.book(wanted, repeats=False)
         except HubRefused as error:
             if not (error.is_final or error.is_unheard):  # it may have been done before it went wrong
-                raise HubSilent(f"{self._hub.line.url} could not tell whether it booked: {error}") from error
+                raise HubSilent(f"{self._hub.line.url} did not confirm the booking: {error}") from error
             self._marks.discard(mark)
             self.is_unsure = False
             if error.detail.code == "conflict":

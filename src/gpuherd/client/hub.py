@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
-from gpuherd.client.errors import HubOutdated, HubRefused, HubSilent
+from gpuherd.client.errors import OUTCOME_UNKNOWN, HubOutdated, HubRefused, HubSilent
 from gpuherd.client.herd_views import Herd, Node
 from gpuherd.client.line import HubLine
 from gpuherd.client.usage_views import Stays, Trends, Usage
-from gpuherd.client.views import Booking, Device, NewToken, Session, Timeline
+from gpuherd.client.views import (
+    AcknowledgedFaults,
+    Booking,
+    BookingRules,
+    Device,
+    NewToken,
+    Session,
+    Timeline,
+)
 from gpuherd.model.text import clean
 
 __all__ = ["HubClient"]
+
+BOOK_PAUSES_SECONDS = (1.0, 3.0)
+"""Pause before a booking whose answer was lost is sent again."""
 
 T = TypeVar("T")
 
@@ -21,8 +35,9 @@ T = TypeVar("T")
 class HubClient:
     """Calls of one hub. Each raises ``HubRefused`` if the hub says no, ``HubSilent`` if it says nothing."""
 
-    def __init__(self, line: HubLine) -> None:
+    def __init__(self, line: HubLine, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.line = line
+        self._sleep = sleep
         self.last_answer = b""
         """The body of the last answer as it came, for those who want all of it."""
 
@@ -70,6 +85,15 @@ class HubClient:
         """Give one node as it is now; far cheaper than the whole herd."""
         return self._ask(Node, "GET", f"nodes/{node_id}")
 
+    def forget_gpu(self, node_id: str, uuid: str) -> None:
+        """Say that a missing GPU was taken out."""
+        self.last_answer = self._answer("POST", f"nodes/{node_id}/forget-gpu", {"uuid": uuid}, {})
+
+    def acknowledge_gpu(self, node_id: str, uuid: str) -> tuple[str, ...]:
+        """Take the faults of a GPU as known; give what they were."""
+        answer = self._ask(AcknowledgedFaults, "POST", f"nodes/{node_id}/acknowledge-gpu", {"uuid": uuid})
+        return answer.faults
+
     def devices(self, now: int) -> tuple[Device, ...]:
         """Give every device that can be booked, a partitioned GPU as its slices."""
         return self.timeline(now, now + 1).devices
@@ -82,9 +106,28 @@ class HubClient:
         """Give bookings, the newest first; ``wanted`` as the API has it: mine, node, since, until, state, limit."""
         return self._ask(list[Booking], "GET", "bookings", **wanted)
 
-    def book(self, wish: dict[str, Any]) -> list[Booking]:
-        """Book, all or nothing."""
-        return self._ask(list[Booking], "POST", "bookings", wish)
+    def book(self, wish: dict[str, Any], *, repeats: bool = True) -> list[Booking]:
+        """Book, all or nothing.
+
+        If the answer is lost and ``repeats``, ask again with the same key, so that it is booked once. A hub that does
+        not support keys is not asked again: the caller has to look whether it has booked.
+        """
+        key = os.urandom(16).hex()
+        for pause_seconds in (*(BOOK_PAUSES_SECONDS if repeats else ()), None):
+            try:
+                return self._ask(list[Booking], "POST", "bookings", wish, idempotency_key=key)
+            except (HubSilent, HubRefused) as error:
+                if not _is_lost(error) or pause_seconds is None or not self._takes_keys():
+                    raise
+            self._sleep(pause_seconds)
+        raise AssertionError("the last try returns or raises")
+
+    def _takes_keys(self) -> bool:
+        """Ask whether a booking can be repeated safely; if the hub does not answer, it cannot."""
+        try:
+            return self._ask(BookingRules, "GET", "booking-policy").takes_idempotency_keys
+        except (HubSilent, HubRefused):
+            return False
 
     def extend(self, booking_id: int, end: str, zone: str | None) -> Booking:
         """Give a booking a later end."""
@@ -115,18 +158,36 @@ class HubClient:
         self.last_answer = self._answer("GET", path, None, wanted)
         return self.last_answer.decode("utf-8", "replace")
 
-    def _ask(self, kind: type[T], method: str, path: str, body: Any = None, **query: Any) -> T:
-        self.last_answer = self._answer(method, path, body, query)
+    def _ask(
+        self,
+        kind: type[T],
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        idempotency_key: str | None = None,
+        **query: Any,
+    ) -> T:
+        self.last_answer = self._answer(method, path, body, query, idempotency_key)
         try:
             return msgspec.json.decode(self.last_answer, type=kind)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self._strange() from None
 
     def _strange(self) -> HubSilent:
-        return HubSilent(f"{self.line.url} answers, but not as a gpuherd hub of this time does")
+        return HubSilent(f"{self.line.url} responds, but not like a gpuherd hub of this version")
 
-    def _answer(self, method: str, path: str, body: Any, query: dict[str, Any]) -> bytes:
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: dict[str, Any],
+        idempotency_key: str | None = None,
+    ) -> bytes:
         try:
+            if idempotency_key is not None:
+                return self.line.ask(method, path, body, idempotency_key=idempotency_key, **query)
             return self.line.ask(method, path, body, **query)
         except HubRefused as error:
             if error.detail.code not in ("not_found", "method_not_allowed"):
@@ -136,3 +197,10 @@ class HubClient:
                 f"{self.line.url} has no {method} /api/v1/{path} ({told}): check the address; if it is the hub's, the "
                 "hub is older than this command needs, so update it"
             ) from None
+
+
+def _is_lost(error: HubSilent | HubRefused) -> bool:
+    """Whether this answer, or the lack of one, leaves open if the hub has done what was asked."""
+    if isinstance(error, HubRefused):
+        return error.detail.code == OUTCOME_UNKNOWN
+    return not isinstance(error, HubOutdated)

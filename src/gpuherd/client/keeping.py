@@ -63,14 +63,14 @@ class BookingKeeper:
                 if not self._is_fault_told:
                     self._is_fault_told = True
                     with suppress(Exception):
-                        self._say(f"could not be looked after just now: {clean(str(error), 300)}")
+                        self._say(f"could not be checked: {clean(str(error), 300)}")
 
     def step(self, now: float) -> float:
         """Do what is due at ``now``, by the hub's clock; give the seconds until something is due again."""
         left = self.booking.ends_at - now
         if left <= 0:
             if not self._is_told or self._extend is not None:
-                self._say("has ended, but the command runs on; others may take the GPUs")
+                self._say("has ended, but the command is still running; others may take the GPUs")
             self._is_told, self._extend = True, None
             return math.inf
         if left > self._lead:
@@ -97,7 +97,7 @@ class BookingKeeper:
                 return left
             if not self._is_silence_told:
                 self._is_silence_told = True
-                self._say(f"could not be extended yet: {clean(str(error), 300)}")
+                self._say(f"could not be extended, retrying: {clean(str(error), 300)}")
             return min(AGAIN_SECONDS, max(1.0, left / 2))
         self._is_silence_told = False
         self._lead = _lead_of(self.booking.ends_at - before)

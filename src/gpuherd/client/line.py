@@ -47,9 +47,11 @@ class HubUrl(Struct, frozen=True, kw_only=True):
         except ValueError:
             raise Misconfigured(f"the hub's address cannot be read; {example}") from None
         if parts.username is not None or parts.password is not None:
-            raise Misconfigured(f"the hub's address must not hold a name or password; {example}, and log in")
+            raise Misconfigured(
+                f"the hub's address must not contain a name or password; {example}, and log in"
+            )
         if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(url):
-            raise Misconfigured(f'"{clean(url, 80)}" is no address of a hub; {example}')
+            raise Misconfigured(f'"{clean(url, 80)}" is not an address of a hub; {example}')
         if parts.query or parts.fragment:
             raise Misconfigured(f"the hub's address must end before any ? or #; {example}")
         is_secure = parts.scheme == "https"
@@ -112,16 +114,19 @@ class HubLine:
         """Whether it is asked as someone."""
         return self._token is not None
 
-    def ask(self, method: str, path: str, body: Any = None, **query: Any) -> bytes:
+    def ask(
+        self, method: str, path: str, body: Any = None, *, idempotency_key: str | None = None, **query: Any
+    ) -> bytes:
         """Send a request below ``/api/v1/`` and give the answer's body.
 
+        ``idempotency_key`` lets the hub recognise a request that it has already received.
         ``HubRefused`` is what the hub has to say against it; ``HubSilent`` if it does not answer.
         """
         target = f"{self.url.base_path}/api/v1/{quote(path, safe='/')}"
         given = {key: value for key, value in query.items() if value is not None}
         target += f"?{urlencode(given, doseq=True)}" if given else ""
         content = None if body is None else msgspec.json.encode(body)
-        answer = self._exchange(method, target, content)
+        answer = self._exchange(method, target, content, idempotency_key)
         if not 200 <= answer.status < 300:
             location, retry_after = (
                 next(iter(answer.all(name)), None) for name in ("location", "retry-after")
@@ -158,20 +163,26 @@ class HubLine:
         """Be nobody again, as far as cookies go."""
         self._cookies.clear()
 
-    def _exchange(self, method: str, target: str, content: bytes | None) -> Answer:
+    def _exchange(
+        self, method: str, target: str, content: bytes | None, idempotency_key: str | None
+    ) -> Answer:
+        headers = self._headers(content)
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
         try:
             answer = exchange(
                 (self.url.host, self.url.port),
                 method,
                 target,
-                self._headers(content),
+                headers,
                 content,
                 tls=self._tls,
                 silence_seconds=self._deadline_seconds,
                 max_bytes=MAX_ANSWER_BYTES,
             )
         except TimeoutError:
-            raise HubSilent(f"{self.url} did not answer within {self._deadline_seconds:g} s") from None
+            look = "" if method == "GET" else "; the change may have been made: check before you try again"
+            raise HubSilent(f"{self.url} did not answer within {self._deadline_seconds:g} s{look}") from None
         except (OSError, EOFError, NotHttp) as error:
             raise HubSilent(f"{self.url} cannot be reached: {_reason(error)}") from None
         if len(answer.body) > MAX_ANSWER_BYTES:
@@ -200,8 +211,8 @@ class HubLine:
     def _who_is_asked(self) -> str:
         """Say that nobody is known here; the hub's own words are for programs."""
         if self._token is None:
-            return f"{self.url} shows nothing without a login"
-        return f"{self.url} does not know this token; it may have expired or been ended"
+            return f"{self.url} requires a login"
+        return f"{self.url} does not accept this token; it may have expired or been revoked"
 
     def _keep_cookies(self, answer: Answer) -> None:
         for cookie in answer.all("set-cookie"):
@@ -213,17 +224,19 @@ class HubLine:
     ) -> HubRefused | HubSilent:
         if 300 <= status < 400:
             place = clean(location or "nowhere", 200)
-            return HubSilent(f"{self.url} leads on to {place}; name that address as the hub's")
+            return HubSilent(f"{self.url} redirects to {place}; use that address")
         try:
             told = msgspec.json.decode(answer, type=ErrorBody).error
             if told.code == LOGIN_NEEDED:
                 told = msgspec.structs.replace(told, message=self._who_is_asked())
             return HubRefused(status, told, retry_after_seconds=_seconds(retry_after), hub=str(self.url))
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
         if status in (502, 503, 504):
-            return HubSilent(f"{self.url} answers {status}: the hub behind it does not run, or is busy")
-        told = HubError(code=NOT_A_HUB, message=f"{self.url} answers {status}, but not as a gpuherd hub does")
+            return HubSilent(f"{self.url} responds with {status}: the hub behind it is down or busy")
+        told = HubError(
+            code=NOT_A_HUB, message=f"{self.url} responds with {status}, but not like a gpuherd hub"
+        )
         return HubRefused(status, told, retry_after_seconds=_seconds(retry_after))
 
 
@@ -248,7 +261,7 @@ class OpenAnswer:
         try:
             return self._response.read1(65_536)
         except TimeoutError:
-            raise HubSilent(f"{self._url} sends nothing any more") from None
+            raise HubSilent(f"{self._url} has stopped sending") from None
         except (
             OSError,
             http.client.HTTPException,
@@ -276,9 +289,9 @@ def _seconds(text: str | None) -> int | None:
 def _reason(error: Exception) -> str:
     match error:
         case EOFError() | ConnectionResetError():  # http.client's way to say the first is of the second kind
-            return "it hung up without a word; is it an https address?"
+            return "it closed the connection; is it an https address?"
         case socket.gaierror():
-            return "its name is not known"
+            return "the host name is unknown"
         case ConnectionRefusedError():
             return "nothing listens there"
         case OSError() if getattr(error, "reason", None) in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
@@ -298,7 +311,7 @@ def _tls(ca_file: str | None) -> SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:  # ssl.SSLError is one
         raise Misconfigured(
-            f"{ca_file} cannot be used ({error.strerror or error}); it must hold certificates in PEM form"
+            f"{ca_file} cannot be used ({error.strerror or error}); it must contain certificates in PEM format"
         ) from error
 
 

@@ -258,9 +258,7 @@ class HerdFeed(Feed):
             session = Session()  # an older hub; what is whose is then told by names alone
         else:
             if session.account is None and self._hub.line.has_token:
-                told = HubError(
-                    code="unknown_token", message=f"{self.place} does not know your token any more"
-                )
+                told = HubError(code="unknown_token", message=f"{self.place} no longer accepts your token")
                 raise HubRefused(401, told)
         self._has_said_who = True
         self._put(session)
@@ -279,7 +277,7 @@ class HerdFeed(Feed):
             if not self._is_wanted:
                 return None
             if answer.kind != "text/event-stream":
-                return "what answers there sends no live stream"
+                return "the server there sends no live stream"
             self._read(answer, course)
         except HubSilent as error:
             course.break_reason = str(error)
@@ -308,13 +306,13 @@ class HerdFeed(Feed):
             raise HubSilent(reason)
         if course.first_at is None:
             if course.break_reason is None:
-                return "the hub's live stream ends before it begins"
-            return "something on the way to the hub holds its live stream back"
+                return "the hub's live stream ended before any data came"
+            return "a proxy between here and the hub buffers the live stream; turn buffering off"
         if course.break_reason is not None:
             raise HubSilent(course.break_reason)
         if course.is_steady:  # as some proxies end whatever has gone on for a while
             return None
-        raise HubSilent("the hub, or something on the way to it, ends the live stream soon after it begins")
+        raise HubSilent("the hub or a proxy in front of it closes the live stream soon after it starts")
 
     def _drop_changes(self) -> None:
         """Forget changes that follow what was not taken: rejected in their turn, they would end the next stream."""
@@ -349,5 +347,7 @@ class HerdFeed(Feed):
 def _decoded(content: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
-    except (msgspec.DecodeError, RecursionError):
-        raise HubSilent("the hub's live stream is not that of a gpuherd hub of this time") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise HubSilent(
+            "the hub's live stream has an unknown format; use the same version of gpuherd as the hub"
+        ) from None

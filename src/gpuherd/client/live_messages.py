@@ -145,6 +145,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     """How many are in which state. A partitioned GPU is counted through its slices."""
 
     nodes: dict[str, int] = {}
+    nodes_in_fault: int = 0
     devices: dict[str, int] = {}
 
 

@@ -48,6 +48,7 @@ class Pictures:
             notices=herd.notices,
             totals=Totals(
                 nodes=dict(Counter(node.state for node in herd.nodes)),
+                nodes_in_fault=sum(node.is_in_fault for node in herd.nodes),
                 devices=dict(Counter(gpu.state for _, gpu in herd.units())),
             ),
             nodes=[self._inventory(row, place, node) for place, (row, node) in enumerate(nodes)],

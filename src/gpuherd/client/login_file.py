@@ -40,7 +40,7 @@ class LoginFile:
             return None
         try:
             return msgspec.json.decode(content, type=Login)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             raise Misconfigured(f"{self.file}: is damaged; log in again with: gpuherd login") from None
 
     def save(self, login: Login) -> None:
@@ -79,7 +79,9 @@ def read_token(file: Path) -> str:
     except UnicodeDecodeError:
         token = ""
     if not token.startswith("ghu_") or len(token.split()) != 1:
-        raise Misconfigured(f"{file}: holds no API token; one begins with ghu_ and is made on the hub's page")
+        raise Misconfigured(
+            f"{file}: contains no API token; a token starts with ghu_ and is created on the hub's page"
+        )
     return token
 
 
@@ -94,5 +96,5 @@ def _read(file: Path) -> bytes | None:
     except OSError as error:
         raise Misconfigured(f"{file}: cannot be read ({error.strerror})") from error
     if stat.S_ISREG(mode) and mode & 0o077:
-        raise Misconfigured(f"{file}: others may read it; keep it to yourself with: chmod 600 {file}")
+        raise Misconfigured(f"{file}: other users can read it; fix it with: chmod 600 {file}")
     return content

@@ -81,14 +81,15 @@ def node_called(herd: Herd, name: str, *, is_this_host: bool = False) -> Node:
     for found in (exact, short):
         if len(found) > 1:
             names = ", ".join(clean(node.name, 60) for node in found[:5])
-            raise Refused("ambiguous_node", f"{told} may be {names}; say which with --node")
+            raise Refused("ambiguous_node", f"{told} matches several nodes: {names}; choose one with --node")
         if found:
             return found[0]
     if is_this_host:
         raise Refused(
             "unknown_node",
-            f"the hub knows no node that is called {told} as this machine is; say which it is with --node (pick and "
-            "wait can also look --anywhere)",
+            f"the hub has no node called {told}, which is the name of this machine. If the hub calls it something "
+            "else, give that name with --node; to use another machine's GPUs, log in there (pick and wait can also "
+            "look --anywhere)",
         )
     known = ", ".join(clean(node.name, 60) for node in herd.nodes[:5]) or "none"
     more = ", …" if len(herd.nodes) > 5 else ""

@@ -30,10 +30,8 @@ def _words(gpu: Gpu) -> str:
     if state in _NOT_HEARD_OF:
         return f"is {state}: {reason}" if reason else f"is {state}"
     if not is_usable_id(gpu.uuid):
-        return "has told no UUID, so programs cannot be given it by one"
+        return "has no UUID, so programs cannot select it"
     if gpu.users:
         names = ", ".join("an unknown user" if user is None else clean(user, 40) for user in gpu.users)
-        return f"is in use by {names}" + (
-            ", who leaves it idle" if state == "held" and len(gpu.users) == 1 else ""
-        )
+        return f"is in use by {names}" + (" (held idle)" if state == "held" and len(gpu.users) == 1 else "")
     return ""

@@ -66,7 +66,9 @@ class TrendRow(Struct, frozen=True, kw_only=True):
     mean_2h: float = 0.0
     mean_24h: float = 0.0
     mean_1w: float = 0.0
-    trend: str = "level"
+    trend_2h: str = ""
+    trend_24h: str = ""
+    trend_1w: str = ""
 
 
 class Trends(Struct, frozen=True, kw_only=True):

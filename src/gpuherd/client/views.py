@@ -10,9 +10,11 @@ from gpuherd.model.text import clip
 
 __all__ = [
     "Account",
+    "AcknowledgedFaults",
     "BookedDevice",
     "BookedTime",
     "Booking",
+    "BookingRules",
     "Conflict",
     "Device",
     "HubError",
@@ -21,6 +23,12 @@ __all__ = [
     "TimeChoice",
     "Timeline",
 ]
+
+
+class AcknowledgedFaults(Struct, frozen=True, kw_only=True):
+    """What was acknowledged of a GPU."""
+
+    faults: tuple[str, ...] = ()
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -69,6 +77,12 @@ class BookedDevice(Struct, frozen=True, kw_only=True):
             return f"{self.node_name}/{clip(self.uuid, 13)}"
         index = f"{self.index}" if self.parent_index is None else f"{self.parent_index}.{self.index}"
         return f"{self.node_name}/{index}"
+
+
+class BookingRules(Struct, frozen=True, kw_only=True):
+    """What a client must know about how a hub takes bookings; older hubs do not say it."""
+
+    takes_idempotency_keys: bool = False
 
 
 class Booking(Struct, frozen=True, kw_only=True):

@@ -158,6 +158,6 @@ def wait_for(
         if timeout_seconds is not None:
             left = timeout_seconds - (monotonic() - began)
             if left <= 0:
-                raise WaitedInVain("the time to wait is over, and it could not be had")
+                raise WaitedInVain("timeout: not enough GPUs became free")
             pause = min(pause, left)
         sleep(pause)

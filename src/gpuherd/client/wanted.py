@@ -80,7 +80,7 @@ def read_type(text: str) -> frozenset[str]:
     """Read ``a100``, ``A100-80G`` or ``1g.10gb``; ``Refused`` if there is no word in it."""
     words = _split(text)
     if not words:
-        raise Refused("unreadable_wish", f'"{clean(text, 60)}" is no name of a GPU; write for example a100')
+        raise Refused("unreadable_wish", f'"{clean(text, 60)}" is not a GPU type; write for example a100')
     return words
 
 
@@ -102,7 +102,7 @@ def read_size(text: str) -> int:
     """Give the bytes that ``40G``, ``40 GiB``, ``500M`` or ``40`` (GiB) mean; ``Refused`` if it is no size."""
     found = _SIZE.fullmatch(text.strip())
     if found is None or not float(found[1]):
-        raise Refused("unreadable_wish", f'"{clean(text, 60)}" is no size; write for example 40G')
+        raise Refused("unreadable_wish", f'"{clean(text, 60)}" is not a size; write for example 40G')
     return round(float(found[1]) * _SIZE_UNITS[found[2].lower() or "g"])
 
 
@@ -115,5 +115,5 @@ def read_span(text: str) -> int:
         if 0 < seconds <= MAX_SPAN_SECONDS:
             return seconds
     raise Refused(
-        "unreadable_time", f'"{clean(text, 60)}" is no span of time up to a year; write for example 4h'
+        "unreadable_time", f'"{clean(text, 60)}" is not a duration of up to a year; write for example 4h'
     )

@@ -1,4 +1,4 @@
-"""From what someone types to what the hub is asked for: ``gpu07:0,1``, ``gpu07``, ``GPU-4f…``, ``2xA100-80G``."""
+"""From what someone types to what the hub is asked for: ``gpu07/0,1``, ``gpu07``, ``GPU-4f…``, ``2xA100-80G``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["node_named", "read_wish"]
 
 _COUNTED = re.compile(r"(\d{1,4})\s*[x×*]\s*(.*)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d{1,4}", re.ASCII)
+_DASHED = re.compile(r"(?P<node>.+)-(?P<index>\d{1,4}(?:\.\d{1,4})?)")
 _PLACE = re.compile(r"(?P<node>.+?)[:/](?P<parts>[\d.,\s-]+|all|\*)")
 _UUID = re.compile(r"(GPU|MIG)-[\w./-]+", re.IGNORECASE)
 
@@ -31,7 +32,10 @@ def _find_node(name: str, devices: Iterable[Device]) -> str | None:
     for names in (_whole_names, _first_names):
         found = sorted({one.node_id for one in devices if wanted in names(one)})
         if len(found) > 1:
-            raise Refused("ambiguous_node", f"{clean(name, 60)} may be {', '.join(found[:5])}; say which")
+            raise Refused(
+                "ambiguous_node",
+                f"{clean(name, 60)} matches several nodes: {', '.join(found[:5])}; use the full name",
+            )
         if found:
             return found[0]
     return None
@@ -66,6 +70,13 @@ def read_wish(
             named += _by_place(known, place["node"], place["parts"])
         elif (node := _find_node(word, known)) is not None:
             nodes.append(node)
+        elif (dashed := _DASHED.fullmatch(word)) is not None and (
+            node := _find_node(dashed["node"], known)
+        ) is not None:
+            raise Refused(
+                "unknown_device",
+                f'"{clean(word, 60)}" is not a GPU; did you mean {clean(dashed["node"], 60)}/{dashed["index"]}?',
+            )
         elif number == 0:
             return _any(text, None, same_node=same_node)  # the name of a model, as the hub will see
         else:
@@ -115,7 +126,7 @@ def _places(part: str) -> list[str]:
     if not dash:
         return [part]
     if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) < 4096):
-        raise Refused("unreadable_wish", f"{part} is no range of GPUs; write for example 0-3")
+        raise Refused("unreadable_wish", f"{part} is not a range of GPUs; write for example 0-3")
     return [str(index) for index in range(int(first), int(last) + 1)]
 
 

@@ -31,7 +31,9 @@ def zone_hint() -> str | None:
         return None
     offset = datetime.now(UTC).astimezone().strftime("%z")
     used = f"UTC{offset[:3]}:{offset[3:5]}" if _fixed() else "the hub's zone"
-    return f"TZ names no time zone that the hub knows; times are those of {used}. Give --zone, such as Europe/Berlin"
+    return (
+        f"the hub does not know the time zone in TZ; times are in {used}. Give --zone, such as Europe/Berlin"
+    )
 
 
 def _asked() -> str:

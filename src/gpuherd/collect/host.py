@@ -135,6 +135,7 @@ class HostCollector:
             memory_total_bytes=meminfo_bytes(memory, b"MemTotal"),
             swap_total_bytes=meminfo_bytes(memory, b"SwapTotal"),
             booted_at=None if booted_at is None else number(booted_at),
+            boot_id=_word(self._proc / "sys" / "kernel" / "random" / "boot_id"),
             agent_version=self._agent_version,
             addresses=self._addresses(),
             disks=self._find_disks(),
@@ -161,6 +162,10 @@ def _used_bytes(mount: str) -> int | None:
     except OSError:
         return None
     return (status.f_blocks - status.f_bfree) * status.f_frsize
+
+
+def _word(path: Path) -> str | None:
+    return clean(_content(path, 64).decode(errors="replace").strip()) or None
 
 
 def _content(path: Path, most: int = 1 << 20) -> bytes:

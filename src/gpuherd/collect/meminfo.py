@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["HostMemory", "host_memory", "meminfo_bytes"]
+from gpuherd.model.devices import DeviceFacts
+
+__all__ = ["HostMemory", "host_memory", "is_integrated", "meminfo_bytes"]
 
 HostMemory = Callable[[], tuple[int | None, int | None]]
 """Gives total and used bytes."""
+
+_INTEGRATED_CAPABILITIES = frozenset({"3.2", "5.3", "6.2", "7.2", "8.7", "10.1", "11.0", "12.1"})
+"""CUDA compute capabilities of NVIDIA's integrated GPUs (Tegra, Jetson, Thor, GB10); no card has one of these."""
+_INTEGRATED_NAMES = ("GB10", "Thor", "Orin", "Xavier", "Tegra")
+
+
+def is_integrated(facts: DeviceFacts) -> bool:
+    """Whether a GPU has no memory of its own and works in the host's. A card that does not tell its memory has."""
+    if facts.kind == "slice":
+        return False
+    if facts.compute_capability is not None:
+        return facts.compute_capability in _INTEGRATED_CAPABILITIES
+    return any(name in facts.name.split() for name in _INTEGRATED_NAMES)
 
 
 def meminfo_bytes(content: bytes, name: bytes) -> int | None:

@@ -26,7 +26,7 @@ from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.hosts import HostFacts
 from gpuherd.model.processes import Process, ProcessSample, ProcessTable, ProcessUse, UseSample
-from gpuherd.model.reports import MAX_DEVICES, NodeFacts, Problem, Report, Sample
+from gpuherd.model.reports import MAX_DEVICES, NodeFacts, Problem, Report, Sample, fewer_problems
 from gpuherd.model.text import SENTENCE_LENGTH, clip
 
 __all__ = ["NodeCollector"]
@@ -35,7 +35,7 @@ RETRY_SECONDS = 30.0
 """How long to wait before looking again for a driver that was not there."""
 MAX_PROCESSES = 4096
 MAX_USES = 8192
-MAX_PROBLEMS = 256
+MAX_PROBLEMS = 1000
 
 _UNKNOWN = DeviceSample()
 _NO_COST = ProcessSample()
@@ -84,8 +84,19 @@ class NodeCollector:
         if len(reading.devices) > MAX_DEVICES:
             left_out = len(reading.devices) - MAX_DEVICES
             problems.append(Problem(code="too_many_devices", message=f"{left_out} devices are left out"))
-        process_samples, use_samples = self._make_table(reading.uses, len(devices))
+        process_samples, use_samples, cut = self._make_table(reading.uses, len(devices))
         problems += reading.problems
+        problems += (
+            Problem(
+                code="processes_failed",
+                message=f"more than {MAX_PROCESSES} processes are on this node's GPUs; not all of this one are listed",
+                device_uuid=facts.devices[place].uuid,
+            )
+            for place in sorted(cut)
+        )
+        # Simulated processes are told by their collector, wherever it runs.
+        if devices and facts.devices[0].vendor != "simulated" and self._processes.hidden is not None:
+            problems.append(Problem(code="processes_hidden", message=self._processes.hidden))
         now = self._clock()
         return Report(
             facts=facts,
@@ -96,7 +107,7 @@ class NodeCollector:
                 devices=devices,
                 processes=process_samples,
                 uses=use_samples,
-                problems=self._dated(problems[:MAX_PROBLEMS], now),
+                problems=self._dated(fewer_problems(problems, MAX_PROBLEMS), now),
             ),
             table=self._table,
         )
@@ -178,8 +189,8 @@ class NodeCollector:
 
     def _make_table(
         self, seen: tuple[SeenUse, ...], device_count: int
-    ) -> tuple[tuple[ProcessSample, ...], tuple[UseSample, ...]]:
-        """Bring the process table up to date and give the samples in its order."""
+    ) -> tuple[tuple[ProcessSample, ...], tuple[UseSample, ...], set[int]]:
+        """Bring the process table up to date; give the samples in its order and the devices that lack some."""
         looked_up = self._processes.look_up([use.pid for use in seen if use.process is None])
         rows: dict[Any, int] = {}
         processes: list[Process] = []
@@ -187,12 +198,14 @@ class NodeCollector:
         uses: list[ProcessUse] = []
         amounts: list[UseSample] = []
         left_out: set[Any] = set()
+        cut: set[int] = set()
         for use in seen:
             key = use.pid if use.process is None else (use.pid, use.process.started_at)
             place = rows.get(key)
             if place is None:
                 if len(processes) >= MAX_PROCESSES:
                     left_out.add(key)
+                    cut.add(use.device)
                     continue
                 place = rows[key] = len(processes)
                 if use.process is None:
@@ -201,7 +214,10 @@ class NodeCollector:
                     process, cost = use.process, use.process_sample or _NO_COST
                 processes.append(process)
                 costs.append(cost)
-            if use.device >= device_count or len(uses) >= MAX_USES:
+            if use.device >= device_count:
+                continue
+            if len(uses) >= MAX_USES:
+                cut.add(use.device)
                 continue
             uses.append(ProcessUse(process=place, device=use.device, kind=use.kind))
             amounts.append(
@@ -210,7 +226,7 @@ class NodeCollector:
         table = ProcessTable(processes=tuple(processes), uses=tuple(uses), omitted=len(left_out))
         if table != self._table:
             self._table = table
-        return tuple(costs), tuple(amounts)
+        return tuple(costs), tuple(amounts), {place for place in cut if place < device_count}
 
     def _dated(self, problems: list[Problem], now: float) -> tuple[Problem, ...]:
         """Say of each problem since when it is there."""

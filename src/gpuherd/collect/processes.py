@@ -31,6 +31,14 @@ USER_SECONDS = 600.0
 """How long an owner's name is believed before the user database is asked again."""
 HOST_PID_NAMESPACE = 0xEFFFFFFC
 """Inode number of the first pid namespace, fixed in the kernel."""
+HIDDEN_BY_CONTAINER = (
+    "the GPUs are read in a container that does not see the host's processes, so that nobody can say that one is free: "
+    "give it the host's pids (--pid=host, hostPID: true)"
+)
+HIDDEN_BY_PROC = (
+    "/proc hides the processes of other users (hidepid), so that nobody can say that a GPU is free: read them as root, "
+    "or as a member of the group that the mount option gid= names"
+)
 _OVERFLOW_UID = 65534
 _CMDLINE_BYTES = 4 * LONGEST_TEXT + 4  # UTF-8 takes up to four bytes a character
 _UNKNOWN = ProcessSample()
@@ -130,6 +138,12 @@ class ProcessLookup:
         self._open_files = 0
         self._booted_at = _boot_time(self._root)
         self._trust_pids = _is_host_namespace(self._root) if trust_pids is None else trust_pids
+        self.hidden: str | None = None
+        """Why other users' processes cannot be seen, and what to do."""
+        if not self._trust_pids:
+            self.hidden = HIDDEN_BY_CONTAINER
+        elif _hides_processes(self._root):
+            self.hidden = HIDDEN_BY_PROC
         self._maps_all_users = _maps_all_users(self._root)
 
     def look_up(self, pids: Iterable[int]) -> Mapping[int, tuple[Process, ProcessSample]]:
@@ -326,6 +340,19 @@ def _is_host_namespace(root: str) -> bool:
         return Path(root, "self", "ns", "pid").stat().st_ino == HOST_PID_NAMESPACE
     except OSError:
         return True  # no namespaces, so only one
+
+
+def _hides_processes(root: str) -> bool:
+    """Whether not even the first process can be looked at."""
+    try:
+        Path(root, "self", "stat").read_bytes()
+    except OSError:
+        return False  # nothing to hide from
+    try:
+        Path(root, "1", "stat").read_bytes()
+    except OSError:
+        return True
+    return False
 
 
 def _maps_all_users(root: str) -> bool:

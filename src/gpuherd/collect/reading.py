@@ -12,6 +12,7 @@ from gpuherd.model.errors import Failed, Unavailable
 from gpuherd.model.hosts import HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessSample, UseKind
 from gpuherd.model.reports import Problem
+from gpuherd.model.text import SENTENCE_LENGTH, clean, clip
 
 __all__ = [
     "CollectorFailed",
@@ -23,6 +24,7 @@ __all__ = [
     "Progress",
     "SeenUse",
     "failure_code",
+    "impossible_values",
     "no_progress",
 ]
 
@@ -89,6 +91,23 @@ def failure_code(functions: Iterable[str]) -> str:
     return "processes_failed" if any("RunningProcesses" in name for name in functions) else "metric_failed"
 
 
+def impossible_values(tool: str, facts: DeviceFacts, said: Mapping[str, object]) -> list[Problem]:
+    """Say which numbers that decide, by column, a tool gave as something that cannot be."""
+    if not said:
+        return []
+    words = ", ".join(f"{column} {clean(str(word), 40) or 'nothing'}" for column, word in said.items())
+    return [
+        Problem(
+            code="metric_failed",
+            message=clip(
+                f"{tool} says what cannot be: {words}; a reload of the driver may help", SENTENCE_LENGTH
+            ),
+            device_uuid=facts.uuid,
+            columns=tuple(said),
+        )
+    ]
+
+
 def no_progress(device: int, call: str) -> None:
     """Nobody is watching."""
 
@@ -114,6 +133,10 @@ class GpuCollector(Protocol):
 
 class ProcessReader(Protocol):
     """A way to know who a pid is."""
+
+    @property
+    def hidden(self) -> str | None:
+        """Why other users' processes cannot be seen, and what to do; ``None`` if they can."""
 
     def look_up(self, pids: Iterable[int]) -> Mapping[int, tuple[Process, ProcessSample]]:
         """Say who these pids are now; the same ``Process`` object while nothing about it changed."""

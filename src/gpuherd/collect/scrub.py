@@ -27,7 +27,10 @@ RULES = ("flag", "assignment", "header", "url", "token", "after_word", "program"
 _FLAG = re.compile(r"(--?[A-Za-z][\w.\-]{0,63}+|\+{0,2}[A-Za-z_][\w.\-]{0,63}+)=(.*)\Z", re.DOTALL)
 _BARE_FLAG = re.compile(r"--?[A-Za-z][\w.\-]{0,63}+\Z")
 _HEADER = re.compile(r"([A-Za-z][\w\-]{0,63}+):\s*+(.+)\Z", re.DOTALL)
-_NEXT_OPTION = re.compile(r"(?:--[A-Za-z]|-[A-Za-z]\Z)")
+_NEXT_OPTION = re.compile(r"(?:--[a-z][a-z0-9_.\-]*+(?:=|\Z)|-[A-Za-z]\Z)")
+"""An option as people usually name them; anything else after ``--password`` is a password, with dashes or not."""
+_SNAKE_NAME = re.compile(r"[a-z0-9]++(?:_[a-z0-9]++)++\Z")
+_SHORT_FLAGS = re.compile(r"-[A-Za-z#0-9]{2,8}+\Z")
 _INNER_OPTION = re.compile(r"\s--?[A-Za-z]")  # a command within an argument: ssh host "train --token x"
 _WORDS = re.compile(r"\S++|\s++")
 
@@ -76,29 +79,29 @@ def _scrub_arguments(arguments: Sequence[str], depth: int) -> list[str]:
     ``depth`` counts the commands around this one: ``sh -c "ssh host 'train x'"``.
     """
     result: list[str] = []
-    hide_next = False
+    hide_next = hide_all = False
     is_script_next = True  # a first argument with spaces is a title that the process gave itself
     after_word = False
     flags: dict[str, FlagStyle] = {}
     for argument in arguments:
         if hide_next and not _NEXT_OPTION.match(argument):
             result.append(HIDDEN)
-            hide_next = after_word = False
+            hide_next, after_word = hide_all, False
             continue
-        hide_next = False
+        hide_next = hide_all = False
         is_script = is_script_next and " " in argument
         is_script_next = argument in _SCRIPT_FLAGS
         if after_word and _LONG_VALUE.match(argument):
             result.append(HIDDEN)
             after_word = False
             continue
-        after_word = _AFTER_WORD.match(argument) is not None
+        after_word = _is_word_before(argument) or (after_word and argument.startswith("-"))
         program = argument.rsplit("/", 1)[-1]
         if program in PROGRAM_FLAGS:
             flags = PROGRAM_FLAGS[program]
         style, shown = _program_flag(argument, flags)
         if style is not None:
-            hide_next = style == "next"
+            hide_next, hide_all = style in ("next", "all"), style == "all"
             result.append(shown)
         elif is_script:
             result.append(_scrub_script(argument, depth))
@@ -113,12 +116,26 @@ def _scrub_arguments(arguments: Sequence[str], depth: int) -> list[str]:
 def _program_flag(argument: str, flags: dict[str, FlagStyle]) -> tuple[FlagStyle | None, str]:
     for flag, style in flags.items():
         if argument == flag:
-            return ("next" if style != "attached" else None), argument
+            return (None if style == "attached" else "all" if style == "all" else "next"), argument
+        if style == "either" and _SHORT_FLAGS.match(argument) and argument[-1] == flag[-1]:
+            return "next", argument  # several short options in one, as in curl -sSu
         if flag.startswith("--") and argument.startswith(f"{flag}="):
             return "attached", f"{flag}={HIDDEN}"
-        if style != "next" and argument.startswith(flag) and len(flag) == 2 and not argument.startswith("--"):
+        if (
+            style in ("attached", "either")
+            and argument.startswith(flag)
+            and len(flag) == 2
+            and not argument.startswith("--")
+        ):
             return "attached", flag + HIDDEN
     return None, argument
+
+
+def _is_word_before(argument: str) -> bool:
+    """Tell whether a long value after this word is a secret: ``login X``, ``set aws_secret_access_key X``."""
+    return _AFTER_WORD.match(argument) is not None or (
+        _SNAKE_NAME.match(argument) is not None and is_secret_name(argument)
+    )
 
 
 def _scrub_whole(argument: str, depth: int) -> str:

@@ -11,8 +11,8 @@ __all__ = ["HIDDEN", "PROGRAM_FLAGS", "TOKEN_SHAPES", "FlagStyle", "is_secret_na
 
 HIDDEN = "***"
 
-FlagStyle = Literal["next", "attached", "either"]
-"""Where an option has its value: in the next argument, glued to it, or either."""
+FlagStyle = Literal["next", "attached", "either", "all"]
+"""Where an option has its value: in the next argument, attached, either, or in all arguments up to the next option."""
 
 PROGRAM_FLAGS: dict[str, dict[str, FlagStyle]] = {
     "mysql": {"-p": "attached"},
@@ -21,7 +21,14 @@ PROGRAM_FLAGS: dict[str, dict[str, FlagStyle]] = {
     "mariadb": {"-p": "attached"},
     "mariadb-dump": {"-p": "attached"},
     "sshpass": {"-p": "either"},
-    "curl": {"-u": "either", "--user": "next", "-U": "either", "--proxy-user": "next"},
+    "curl": {
+        "-u": "either",
+        "--user": "next",
+        "-U": "either",
+        "--proxy-user": "next",
+        "-b": "either",
+        "--cookie": "next",
+    },
     "redis-cli": {"-a": "either"},
     "smbclient": {"-U": "either"},
     "ldapsearch": {"-w": "either"},
@@ -39,6 +46,7 @@ PROGRAM_FLAGS: dict[str, dict[str, FlagStyle]] = {
     "openssl": {"-pass": "next", "-passin": "next", "-passout": "next", "-k": "next", "-K": "next"},
     "mosquitto_pub": {"-P": "next"},
     "mosquitto_sub": {"-P": "next"},
+    "vllm": {"--api-key": "all"},
 }
 """Options that carry a password without saying so. ``docker -p`` also publishes ports: a hidden port is the price."""
 
@@ -89,8 +97,8 @@ _OWNERS = frozenset({
     "consumer", "db", "database", "deploy", "encrypt", "encryption", "ftp", "gcp", "git", "github", "hf", "hub",
     "http", "hmac", "imap", "ldap", "license", "mail", "master", "mysql", "neptune", "oauth", "openai", "pg",
     "postgres", "private", "proxy", "redis", "refresh", "registry", "root", "rsa", "s3", "service", "session",
-    "shared", "signing", "smtp", "ssh", "ssl", "storage", "subscription", "sudo", "tls", "user", "wandb", "web",
-    "webhook", "x",
+    "sftp", "shared", "signing", "smb", "smtp", "ssh", "ssl", "storage", "subscription", "sudo", "tls", "user", "wandb",
+    "web", "webdav", "webhook", "x",
 })  # fmt: skip
 # Language models have tokens that are no secrets: --pad-token, --max-new-tokens, --token-type.
 _LANGUAGE_WORDS = frozenset({

@@ -27,17 +27,19 @@ def quoted(text: str) -> str:
 class Complaints:
     """Collects sentences that each begin with their place, such as ``hosts.txt:3: …``."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, is_tolerant: bool = False) -> None:
+        """``is_tolerant``: nothing is raised, so that what can be read is read."""
         self.file = file
-        self._sentences: list[str] = []
+        self.is_tolerant = is_tolerant
+        self.sentences: list[str] = []
 
     def add(self, line: int | None, sentence: str) -> None:
         """Note what is wrong in a line (None: with the whole file) and the remedy."""
-        self._sentences.append(f"{self.place(line)}: {sentence}")
+        self.sentences.append(f"{self.place(line)}: {sentence}")
 
     def add_error(self, error: Misconfigured) -> None:
         """Note an error whose text has its place already."""
-        self._sentences.append(str(error))
+        self.sentences.append(str(error))
 
     def place(self, line: int | None) -> str:
         """Name a line of the file."""
@@ -45,9 +47,9 @@ class Complaints:
 
     def raise_if_any(self) -> None:
         """Raise ``Misconfigured`` with everything that was noted."""
-        if not self._sentences:
+        if not self.sentences or self.is_tolerant:
             return
-        shown = self._sentences[:_MOST_SHOWN]
-        if len(self._sentences) > len(shown):
-            shown.append(f"{len(self._sentences) - len(shown)} more lines of {self.file} cannot be used")
+        shown = self.sentences[:_MOST_SHOWN]
+        if len(self.sentences) > len(shown):
+            shown.append(f"{len(self.sentences) - len(shown)} more lines of {self.file} cannot be used")
         raise Misconfigured(". ".join(shown))

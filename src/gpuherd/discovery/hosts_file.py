@@ -18,12 +18,12 @@ __all__ = ["HostsFileFinder", "parse_hosts"]
 _COMMENT = re.compile(r"(^|\s)#.*")
 
 
-def parse_hosts(text: str, file: str) -> tuple[Target, ...]:
+def parse_hosts(text: str, file: str, complaints: Complaints | None = None) -> tuple[Target, ...]:
     """Read a list of hosts; ``#`` begins a comment. ``Misconfigured`` names every bad line.
 
     A line of the kind ``192.168.0.1 gpu01 …``, as in /etc/hosts, gives the node gpu01 at that address.
     """
-    complaints = Complaints(file)
+    complaints = complaints or Complaints(file)
     found = []
     for number, line in numbered_lines(text):
         words = _COMMENT.sub("", line).split()

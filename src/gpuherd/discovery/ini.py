@@ -39,12 +39,12 @@ def parse_ini(text: str, file: str) -> tuple[Target, ...]:
     return read_ini(text, file).targets
 
 
-def read_ini(text: str, file: str) -> IniConfig:
+def read_ini(text: str, file: str, complaints: Complaints | None = None) -> IniConfig:
     """Read the file as Python's configparser does, but ``%`` is just a letter and other sections do not matter.
 
     ``hosts`` is parted by commas or lines. A relative ``key_filename`` begins at the file's folder.
     """
-    complaints = Complaints(file)
+    complaints = complaints or Complaints(file)
     values = _values(text, complaints)
     user = _single(values, "user", complaints)
     if user is not None and not is_user(user):
@@ -97,7 +97,7 @@ def _values(text: str, complaints: Complaints) -> dict[str, _Value]:
             sections.append(section)
             continue
         if section is None:
-            complaints.add(number, f"{quoted(bare)} stands before [{SECTION}]; put [{SECTION}] above it")
+            complaints.add(number, f"{quoted(bare)} is before [{SECTION}]; put [{SECTION}] above it")
             break
         setting = _SETTING.fullmatch(bare)
         current = [(number, setting["value"])] if setting else []
@@ -112,9 +112,7 @@ def _values(text: str, complaints: Complaints) -> dict[str, _Value]:
             hint = f'did you mean "{near[0]}"?' if near else f"known in [{SECTION}]: {', '.join(KEYS)}"
             complaints.add(number, f"{quoted(key)} is an unknown key; {hint}")
         elif key in values:
-            complaints.add(
-                number, f"{quoted(key)} stands in line {values[key][0][0]} already; keep one of them"
-            )
+            complaints.add(number, f"{quoted(key)} is already in line {values[key][0][0]}; keep one of them")
         else:
             values[key] = current
     if SECTION not in sections and section is not None:

@@ -22,16 +22,24 @@ __all__ = [
 class _Found(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="in"):
     every_seconds: Annotated[
         float,
-        Meta(ge=1, le=86_400, description="How often to look again, unless a change is noticed before."),
+        Meta(
+            ge=1,
+            le=86_400,
+            description="How often to read the list again, in seconds. Changes that the hub notices are read "
+            "earlier.",
+        ),
     ] = 30.0
 
 
 class HostsFileSettings(_Found, frozen=True, kw_only=True, tag="hosts_file"):
-    """A text file with one host a line."""
+    """A text file with one host per line."""
 
     file: Annotated[
         Path,
-        Meta(description="The file. # begins a comment; host, host:port, [IPv6]:port, user@host, name=host."),
+        Meta(
+            description="The file, with lines host, host:port, [IPv6]:port, user@host or name=host; # starts a "
+            "comment."
+        ),
     ]
 
 
@@ -51,14 +59,14 @@ class ConsulSettings(_Found, frozen=True, kw_only=True, tag="consul"):
     """A service in Consul."""
 
     url: Annotated[str, Meta(description="Consul's address, or a whole /v1/catalog/service/NAME address.")]
-    service: Annotated[str | None, Meta(description="The service; not needed if the URL names it.")] = None
+    service: Annotated[str | None, Meta(description="The service; not needed if the URL contains it.")] = None
     only_healthy: Annotated[
-        bool, Meta(description="Ask the health endpoint and take only instances that pass their checks.")
+        bool, Meta(description="Use the health endpoint, and only instances that pass their checks.")
     ] = False
-    tag_name: Annotated[str | None, Meta(description="Take only instances with this tag.")] = None
-    datacenter: Annotated[str | None, Meta(description="Ask another datacenter.")] = None
+    tag_name: Annotated[str | None, Meta(description="Use only instances with this tag.")] = None
+    datacenter: Annotated[str | None, Meta(description="Use another datacenter.")] = None
     token_file: Annotated[
-        Path | None, Meta(description="File with the ACL token; read anew for each question.")
+        Path | None, Meta(description="File with the ACL token; read for each request.")
     ] = None
     tls_ca_file: Annotated[
         Path | None, Meta(description="Certificates to trust instead of the system's own.")
@@ -73,16 +81,20 @@ class SlurmSettings(_Found, frozen=True, kw_only=True, tag="slurm"):
     """The nodes of a Slurm cluster that have GPUs."""
 
     partition: Annotated[str | None, Meta(description="Only nodes of this partition.")] = None
-    all_nodes: Annotated[bool, Meta(description="Nodes without GPUs too.")] = False
-    command_folder: Annotated[
-        Path | None, Meta(description="Folder of scontrol, if it is not on the path.")
-    ] = None
-    config_file: Annotated[
-        Path | None, Meta(description="slurm.conf, if it is not where Slurm looks for it.")
-    ] = None
+    all_nodes: Annotated[bool, Meta(description="Also list nodes without GPUs.")] = False
+    command_folder: Annotated[Path | None, Meta(description="Folder of scontrol, if it is not in PATH.")] = (
+        None
+    )
+    config_file: Annotated[Path | None, Meta(description="slurm.conf, if it is not in its usual place.")] = (
+        None
+    )
     deadline_seconds: Annotated[
         float,
-        Meta(ge=1, le=300, description="Longest wait for the controller; scontrol itself gives up after 10."),
+        Meta(
+            ge=1,
+            le=300,
+            description="Longest wait for the controller, in seconds; scontrol itself gives up after 10 s.",
+        ),
     ] = 15.0
 
 
@@ -92,9 +104,7 @@ class SshConfigSettings(_Found, frozen=True, kw_only=True, tag="ssh_config"):
     file: Annotated[Path, Meta(description="The file.")] = Path("~/.ssh/config")
     patterns: Annotated[
         tuple[str, ...],
-        Meta(
-            min_length=1, description='Hosts that match one of these, such as "gpu*"; "!gpu9" takes one out.'
-        ),
+        Meta(min_length=1, description='Patterns of hosts, such as "gpu*"; "!gpu9" excludes one.'),
     ]
 
 
@@ -102,9 +112,9 @@ class AnsibleSettings(_Found, frozen=True, kw_only=True, tag="ansible"):
     """Groups of an Ansible inventory, INI or YAML."""
 
     file: Annotated[Path, Meta(description="The inventory file.")]
-    groups: Annotated[tuple[str, ...], Meta(min_length=1, description="Groups, with their children.")] = (
-        "rpcservers",
-    )
+    groups: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="Groups, including their children.")
+    ] = ("rpcservers",)
 
 
 FindSettings = (

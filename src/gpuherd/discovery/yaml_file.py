@@ -42,9 +42,9 @@ def parse_yaml(text: str, file: str, way: NodeWay = "xmlrpc") -> tuple[Target, .
     )
 
 
-def read_yaml(text: str, file: str) -> YamlConfig:
+def read_yaml(text: str, file: str, complaints: Complaints | None = None) -> YamlConfig:
     """Read the file; ``Misconfigured`` names every bad line."""
-    complaints = Complaints(file)
+    complaints = complaints or Complaints(file)
     ports: dict[str, int] = {}
     timeout: float | None = None
     found: list[tuple[int | None, Target]] = []

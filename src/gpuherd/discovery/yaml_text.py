@@ -41,7 +41,8 @@ def load_yaml(text: str, file: str) -> YamlNode | None:
     """
     with telling_faults(file):
         _check(text, file)
-        return yaml.compose(text, Loader=_Loader)  # type: ignore[no-any-return]
+        root: YamlNode | None = yaml.compose(text, Loader=_Loader)
+        return root
 
 
 @contextmanager
@@ -53,7 +54,7 @@ def telling_faults(file: str) -> Iterator[None]:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}" if mark else file
         problem = " ".join(str(error.problem or error.context or "cannot be understood").split())
-        raise Misconfigured(f"{place}: is not valid YAML: {quoted(problem)[1:-1]}; mend this line") from error
+        raise Misconfigured(f"{place}: is not valid YAML: {quoted(problem)[1:-1]}; fix this line") from error
     except yaml.YAMLError as error:
         raise Misconfigured(
             f"{file}: is not valid YAML: it has characters that YAML forbids; take them away"
@@ -75,7 +76,7 @@ def pairs(node: YamlNode, file: str, what: str) -> list[tuple[str, int, YamlNode
             raise Misconfigured(f"{file}:{line}: a key of {what} must be a word; write key: value")
         if key in seen:
             raise Misconfigured(
-                f"{file}:{line}: {quoted(key)} stands in line {seen[key]} already; keep one of them"
+                f"{file}:{line}: {quoted(key)} is already in line {seen[key]}; keep one of them"
             )
         seen[key] = line
         found.append((key, line, value))

@@ -9,15 +9,18 @@ from enum import IntEnum
 
 import numpy as np
 
+from gpuherd.fleet.evidence import HARDWARE_TEXTS, SLOWED, Hardware, hardware_faults
 from gpuherd.fleet.idle import note_work
 from gpuherd.fleet.rows import DEVICE_COLUMN, Array, DeviceRows, NodeRows
 from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.fleet.views import DEVICE_STATES, NODE_STATES
 
-__all__ = ["REASONS", "Reason", "assess_devices", "assess_nodes"]
+__all__ = ["DECIDING_COLUMNS", "REASONS", "Reason", "assess_devices", "assess_nodes"]
 
 _UTILIZATION = DEVICE_COLUMN["utilization_gpu"]
 _MEMORY_USED = DEVICE_COLUMN["memory_used_bytes"]
+DECIDING_COLUMNS = [_UTILIZATION, _MEMORY_USED]
+"""Without these, a device is not free."""
 FREE, BUSY, HELD, BOOKED, FAULT, STALE, OFFLINE, UNKNOWN = range(len(DEVICE_STATES))
 LIVE_NODE, STALE_NODE, OFFLINE_NODE, NEVER_NODE = range(len(NODE_STATES))
 
@@ -40,11 +43,20 @@ class Reason(IntEnum):
     NO_SLICES = 12
     BOOKED = 13
     MISUSED = 14
+    IMPOSSIBLE = 15
+    DUPLICATE = 16
+    MISSING = 17
+    HARDWARE = 32
+    """And above: ``HARDWARE`` plus the ``Hardware`` that forbids *free*."""
+    ECC = 33
+    POWER_BRAKE = 34
+    THERMAL = 35
+    SLOWDOWN = 36
 
 
 REASONS: dict[Reason, str] = {
     Reason.NOT_REPORTED: "not reported yet",
-    Reason.FREE: "no process, no memory in use, no work",
+    Reason.FREE: "no process, no memory held, no work",
     Reason.WORKING: "at work",
     Reason.PAUSED: "in use, no work right now",
     Reason.TAKEN_BLIND: "in use, utilisation is not readable",
@@ -58,6 +70,11 @@ REASONS: dict[Reason, str] = {
     Reason.NO_SLICES: "to be split into slices (MIG), but there are none",
     Reason.BOOKED: "booked, and not in use",
     Reason.MISUSED: "booked, but in use by someone else than its holder",
+    Reason.IMPOSSIBLE: "the driver gives impossible values for what decides; restart the agent, or reload the driver",
+    Reason.DUPLICATE: "another node reports the same GPU; keep one of the two",
+    Reason.MISSING: "missing: its node no longer finds it",
+    Reason.HARDWARE: "fault",
+    **{Reason(Reason.HARDWARE + fault): text for fault, text in HARDWARE_TEXTS.items()},
 }
 
 
@@ -80,16 +97,22 @@ def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: Avai
     fresh = contact == LIVE_NODE
     with np.errstate(invalid="ignore"):
         utilization = rows.values[:, _UTILIZATION]
-        share = rows.values[:, _MEMORY_USED] / rows.memory_total
+        used = rows.values[:, _MEMORY_USED]
         works = utilization >= settings.busy_utilization
-        holds_memory = share > settings.busy_memory
+        held_bytes = used - rows.explained_memory
+        holds_memory = (held_bytes > settings.busy_memory * rows.memory_total) | (
+            (held_bytes > settings.busy_memory_bytes) & rows.has_memory_bound
+        )
     has_process = rows.compute_uses > 0
     taken = has_process | holds_memory
     utilization_known = ~np.isnan(utilization)
-    share_known = ~np.isnan(share)
-    # What a device does not support it never tells; what failed just now might have said that it is taken.
-    decided = np.where(rows.is_partial, utilization_known & share_known, utilization_known | share_known)
+    memory_known = ~np.isnan(used + rows.memory_total)
+    # A device that does not support utilisation never tells it; if it failed just now, it might have said "at work".
+    decided = (memory_known | rows.is_unified) & (utilization_known | ~(rows.is_partial | rows.is_unified))
     can_tell = decided & ~rows.is_blind
+    hardware = hardware_faults(rows.values, rows.ecc_baseline, rows.parent)
+    is_broken = hardware == Hardware.ECC
+    is_slowed = hardware >= SLOWED
 
     at_work = fresh & works
     # One moment of work in a long idle stretch makes the device busy for that moment, and no longer.
@@ -109,12 +132,17 @@ def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: Avai
             (contact == OFFLINE_NODE, OFFLINE, Reason.OFFLINE),
             (contact == STALE_NODE, STALE, Reason.STALE),
             (rows.is_faulty, FAULT, Reason.FAULT),
+            (rows.is_missing, FAULT, Reason.MISSING),
+            (is_broken, FAULT, Reason.HARDWARE),
             (rows.is_partitioned, FREE, Reason.SLICES),
             (works, BUSY, Reason.WORKING),
             (taken & ~utilization_known, BUSY, Reason.TAKEN_BLIND),
             (idles & has_process, HELD, Reason.HELD_PROCESS),
             (idles, HELD, Reason.HELD_MEMORY),
             (taken, BUSY, Reason.PAUSED),
+            (is_slowed, FAULT, Reason.HARDWARE),
+            (rows.is_impossible, UNKNOWN, Reason.IMPOSSIBLE),
+            (can_tell & rows.is_duplicate, UNKNOWN, Reason.DUPLICATE),
             (can_tell & rows.is_booked, BOOKED, Reason.BOOKED),
             (can_tell, FREE, Reason.FREE),
         ],
@@ -123,6 +151,9 @@ def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: Avai
     in_use = (state == BUSY) | (state == HELD)
     reason[in_use & rows.is_misused & ~rows.is_partitioned] = Reason.MISUSED
     _gather_slices(rows, state, reason)
+    is_idle_parent = rows.is_partitioned & is_slowed & fresh & (state != BUSY) & (state != HELD)
+    state[is_idle_parent], reason[is_idle_parent] = FAULT, Reason.HARDWARE
+    reason = np.where(reason == Reason.HARDWARE, reason + hardware, reason).astype(np.uint8)
     _date(rows, state, now, received, idle_since)
     rows.state[:] = state
     rows.reason[:] = reason

@@ -16,11 +16,11 @@ from gpuherd.fleet.availability import BOOKED, BUSY, FREE, HELD
 from gpuherd.fleet.node import Node
 from gpuherd.fleet.rows import Array, DeviceRows
 from gpuherd.fleet.views import BookingPhase, DeviceBookingView
-from gpuherd.model.bookings import BookingUse, DeviceBookingFacts, DeviceRef
+from gpuherd.model.bookings import PAST_SHOWN_SECONDS, BookingUse, DeviceBookingFacts, DeviceRef
+from gpuherd.model.people import person_key
 
-__all__ = ["PAST_SHOWN_SECONDS", "BookedDevices"]
+__all__ = ["BookedDevices"]
 
-PAST_SHOWN_SECONDS = 2 * 86_400
 CLOCK_STEP_SECONDS = 1.0
 """The wall clock may be set back by this much, as time services do, before everything is looked at anew."""
 
@@ -30,7 +30,7 @@ _NEVER_JUDGED = 255
 """Differs from every use, so that the first one is shown."""
 Bookings = tuple[DeviceBookingFacts, ...]
 User = tuple[str | None, str | None]
-"""As the node calls someone, and as they are shown, which may be the one whom an alias stands for."""
+"""As the node calls someone, and as they are shown, which may be the one whom an alias stands for; by person_key."""
 
 
 class _BookedDevice:
@@ -69,7 +69,9 @@ class _BookedDevice:
     def judge_users(self, users_on: Mapping[int, set[User]]) -> None:
         """Tell whose processes are there, from the node's process table alone; an alias of the holder is the holder."""
         users = set().union(*(users_on.get(offset, ()) for offset in self.offsets))
-        holders = self.current.linux_names if self.current is not None else frozenset[str]()
+        holders = (
+            {person_key(name) for name in self.current.linux_names} if self.current is not None else set()
+        )
         own = {user for user in users if not holders.isdisjoint(user)}
         others = {user for user in users - own if user[0] is not None}
         if own:
@@ -104,7 +106,7 @@ class BookedDevices:
         self._changed: set[int] = set()
 
     def take(self, facts: Iterable[DeviceBookingFacts]) -> None:
-        """Take all bookings that have not ended more than two days ago, instead of those before."""
+        """Take all bookings that have not ended more than three days ago, instead of those before."""
         by_node: dict[str, dict[str, list[DeviceBookingFacts]]] = {}
         names: dict[str, frozenset[str]] = {}
         for fact in facts:
@@ -207,8 +209,8 @@ class BookedDevices:
             users_on: dict[int, set[User]] = {}
             for use in node.table.uses:
                 if use.kind == "compute":
-                    shown = node.table.processes[use.process].user
-                    users_on.setdefault(use.device, set()).add((node.owners[use.process], shown))
+                    owner, shown = node.owners[use.process], node.table.processes[use.process].user
+                    users_on.setdefault(use.device, set()).add((_key(owner), _key(shown)))
             for device in devices:
                 device.judge_users(users_on)
         return bool(nodes)
@@ -243,6 +245,10 @@ class BookedDevices:
             )
             for phase, fact in device.shown
         )
+
+
+def _key(user: str | None) -> str | None:
+    return None if user is None else person_key(user)
 
 
 def _placed(node: Node, by_uuid: Mapping[str, Bookings]) -> list[_BookedDevice]:

@@ -26,11 +26,14 @@ def is_lie(values: Floats, part: str) -> Bools:
     return lies
 
 
-def drop_lies(values: Floats, part: str, owner: Ints, nodes: Iterable[Node], now: float) -> None:
-    """Turn values outside of their column's bounds into unknown. ``owner``: the node's row of each row."""
+def drop_lies(values: Floats, part: str, owner: Ints, nodes: Iterable[Node], now: float) -> Bools:
+    """Turn values outside of their column's bounds into unknown, and tell which they were.
+
+    ``owner``: the node's row of each row.
+    """
     lies = is_lie(values, part)
     if not lies.any():
-        return
+        return lies
     by_row = {node.row: node for node in nodes}
     for row, column in np.argwhere(lies).tolist():
         node = by_row.get(int(owner[row]))
@@ -40,3 +43,4 @@ def drop_lies(values: Floats, part: str, owner: Ints, nodes: Iterable[Node], now
             node.last_error = f"{name} = {values[row, column]:g} is impossible; shown as unknown"
             node.last_error_at = now
     values[lies] = np.nan
+    return lies

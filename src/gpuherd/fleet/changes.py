@@ -34,9 +34,8 @@ Numbers = list[float | None]
 
 
 class DeviceColumns(Struct, frozen=True, kw_only=True):
-    """Devices whose numbers changed: position i of every list belongs to row ``row[i]``.
-
-    In the units in which they are rounded: half of the bytes of the whole stream are these.
+    """Devices whose numbers have changed: position i of every list belongs to row ``row[i]``. Values are in the
+    units to which they are rounded, because they make up half of the stream.
     """
 
     row: list[int]
@@ -50,7 +49,7 @@ class DeviceColumns(Struct, frozen=True, kw_only=True):
 
 
 class DeviceDetailColumns(Struct, frozen=True, kw_only=True):
-    """Devices of which something changed that seldom does."""
+    """Devices with changes in values that rarely change."""
 
     row: list[int]
     power_limit_watts: Numbers
@@ -69,7 +68,7 @@ class DeviceStateColumns(Struct, frozen=True, kw_only=True):
 
 
 class HostColumns(Struct, frozen=True, kw_only=True):
-    """Nodes whose contact or host numbers changed, by node row."""
+    """Nodes whose contact or host metrics have changed, by node row."""
 
     row: list[int]
     received_at: Numbers
@@ -79,7 +78,7 @@ class HostColumns(Struct, frozen=True, kw_only=True):
 
 
 class HostStateColumns(Struct, frozen=True, kw_only=True):
-    """Nodes of which something changed that seldom does."""
+    """Nodes with changes in values that rarely change."""
 
     row: list[int]
     state: list[NodeState]
@@ -92,7 +91,7 @@ class HostStateColumns(Struct, frozen=True, kw_only=True):
 
 
 class UseColumns(Struct, frozen=True, kw_only=True):
-    """Process numbers that changed: ``position[i]`` is the place in the uses of node row ``node[i]``."""
+    """Process metrics that have changed: ``position[i]`` is the position in the uses of node row ``node[i]``."""
 
     node: list[int]
     position: list[int]
@@ -103,20 +102,20 @@ class UseColumns(Struct, frozen=True, kw_only=True):
 
 
 class DeviceBookings(Struct, frozen=True, kw_only=True):
-    """All bookings that are to be shown at one device; often none any more."""
+    """All bookings to show at one device; the list can be empty."""
 
     row: int
     bookings: tuple[DeviceBookingView, ...]
 
 
 class FleetChange(Struct, frozen=True, kw_only=True):
-    """One message of the live stream. ``after_tick`` is the tick it builds on; none in a snapshot."""
+    """One message of the live stream. ``after_tick`` is the tick it builds on; null in a snapshot."""
 
     tick: int
-    after_tick: Annotated[int | None, Meta(description="Missing a tick? Ask for a new snapshot.")]
-    time: Annotated[float, Meta(description="Hub time; ages are counted from it.")]
-    tick_seconds: Annotated[float, Meta(description="How long until the next message is to be expected.")]
-    notices: Annotated[tuple[FleetNotice, ...], Meta(description="All that are in force.")]
+    after_tick: Annotated[int | None, Meta(description="If you have missed a tick, request a new snapshot.")]
+    time: Annotated[float, Meta(description="Hub time; ages refer to it.")]
+    tick_seconds: Annotated[float, Meta(description="Time until the next message.")]
+    notices: Annotated[tuple[FleetNotice, ...], Meta(description="All current ones.")]
     totals: Totals
     nodes: list[NodeInventory]
     removed: Annotated[list[int], Meta(description="Node rows that are gone.")]
@@ -130,9 +129,8 @@ class FleetChange(Struct, frozen=True, kw_only=True):
 
 
 class OwnCommands(Struct, frozen=True, kw_only=True):
-    """All processes of the viewer itself, with full command lines: position i of every list belongs to one process.
-
-    A process is known by its node, pid and start.
+    """All processes of the viewer, with full command lines: position i of every list belongs to one process. A
+    process is identified by its node, pid and start.
     """
 
     node_id: list[str]

@@ -8,9 +8,11 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from gpuherd.fleet.availability import REASONS, Reason
+from gpuherd.fleet.availability import FAULT, LIVE_NODE, REASONS, Reason
 from gpuherd.fleet.booked import BookedDevices
 from gpuherd.fleet.clock import Clock
+from gpuherd.fleet.device_memory import clock_time, described
+from gpuherd.fleet.evidence import not_checked
 from gpuherd.fleet.names import Names, natural_key
 from gpuherd.fleet.node import Node
 from gpuherd.fleet.rows import Array, DeviceRows, NodeRows
@@ -30,6 +32,7 @@ from gpuherd.fleet.views import (
     UserView,
 )
 from gpuherd.model.columns import COLUMNS, Column
+from gpuherd.model.device_memory import KnownDevice
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import HostSample
 from gpuherd.model.processes import ProcessSample, UseSample
@@ -38,7 +41,6 @@ from gpuherd.wire.matrix import unpack, unpack_numbers
 __all__ = ["NODE_REASONS", "Composer", "node_reason"]
 
 S = TypeVar("S", bound=Struct)
-_REASONS = [REASONS[reason] for reason in sorted(Reason)]
 NODE_REASONS: dict[NodeState, str] = {
     "live": "reports arrive on time",
     "stale": "reports are overdue",
@@ -112,13 +114,23 @@ class Composer:
             concerned = {facts.uuid, facts.parent_uuid, None}
             told = [p.message for p in node.problems if p.is_fault and p.device_uuid in concerned]
             return told[0] if told else REASONS[code]
+        if code is Reason.MISSING:
+            return self._missing(node.missing[row - node.start - node.reported_count])
         return REASONS[code]
+
+    def _missing(self, device: KnownDevice) -> str:
+        now = self._clock.wall()
+        since = clock_time(device.missing_since or now, now)
+        return (
+            f"missing since {since}: {described(device.facts)}; look for it in the machine, or if it was taken out, "
+            "forget it"
+        )
 
     def reasons(self, rows: Array, nodes: Iterable[Node]) -> list[str]:
         """Say of many devices at once why they are in their states; ``nodes`` are those that they are of."""
         codes = self._rows.reason[rows]
-        told = [_REASONS[code] for code in codes.tolist()]
-        faulty = np.flatnonzero(codes == Reason.FAULT).tolist()
+        told = [REASONS[code] for code in codes.tolist()]
+        faulty = np.flatnonzero((codes == Reason.FAULT) | (codes == Reason.MISSING)).tolist()
         by_row = {node.row: node for node in nodes} if faulty else {}
         for place in faulty:
             row = int(rows[place])
@@ -156,18 +168,21 @@ class Composer:
 
     def _device(self, node: Node, offset: int, processes: tuple[ProcessView, ...]) -> DeviceView:
         row, facts = node.start + offset, node.devices[offset]
+        sample = _sample(self._rows.values[row].tolist(), DeviceSample, COLUMNS["devices"])
         return DeviceView(
             node_id=node.id,
             short_name=self._names.gpu(facts),
             facts=facts,
-            sample=_sample(self._rows.values[row].tolist(), DeviceSample, COLUMNS["devices"]),
+            sample=sample,
             availability=Availability(
                 state=DEVICE_STATES[self._rows.state[row]],
                 reason=self.reason(row, node),
                 since=self.wall_time(float(self._rows.since[row])),
+                not_checked=not_checked(facts, sample),
             ),
             processes=processes,
             bookings=self._booked.shown.get(row, ()),
+            missing_since=node.missing_since(offset),
         )
 
     def _processes(self, node: Node) -> dict[int, list[ProcessView]]:
@@ -222,7 +237,7 @@ class Composer:
     def totals(self) -> Totals:
         """Count nodes and devices by state, and devices by model; partitioned GPUs count through their slices."""
         rows, states = self._rows, len(DEVICE_STATES)
-        counted = (rows.node >= 0) & ~rows.is_partitioned
+        counted = (rows.node >= 0) & ~rows.is_partitioned & ~rows.is_extra
         table = np.bincount(
             rows.model[counted] * states + rows.state[counted], minlength=len(self._models) * states
         ).reshape(-1, states)
@@ -236,9 +251,18 @@ class Composer:
         node_counts = np.bincount(used_nodes, minlength=len(NODE_STATES)).tolist()
         return Totals(
             nodes=dict(zip(NODE_STATES, node_counts, strict=True)),
+            nodes_in_fault=self._nodes_in_fault(counted),
             devices=_named(table.sum(axis=0)),
             models=tuple(models),
         )
+
+    def _nodes_in_fault(self, counted: Array) -> int:
+        rows, nodes = self._rows, self._node_rows
+        devices = np.bincount(rows.node[counted], minlength=nodes.capacity)
+        faulty = np.bincount(rows.node[counted & (rows.state == FAULT)], minlength=nodes.capacity)
+        is_bare_fault = nodes.is_faulty & (devices == 0)
+        is_in_fault = is_bare_fault | ((devices > 0) & (devices == faulty))
+        return int(np.count_nonzero(is_in_fault & (nodes.state == LIVE_NODE)))
 
 
 def _named(counts: Array) -> dict[DeviceState, int]:

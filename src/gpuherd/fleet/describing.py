@@ -6,9 +6,9 @@ import numpy as np
 
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Node
-from gpuherd.fleet.rows import DeviceRows, Floats
+from gpuherd.fleet.rows import DeviceRows, Floats, NodeRows
 
-__all__ = ["Models", "copy_columns", "count_uses", "describe_devices", "flag_problems"]
+__all__ = ["Models", "copy_columns", "count_uses", "describe_devices", "explain_memory", "flag_problems"]
 
 Models = dict[tuple[str, int | None], int]
 """Numbers of the models in the rows, by short name and memory."""
@@ -26,8 +26,11 @@ def describe_devices(rows: DeviceRows, node: Node, names: Names, models: Models)
         total = device.memory_total_bytes
         counts = total is not None and total > 0 and device.memory_basis != "host"
         rows.memory_total[row] = total if counts else np.nan
+        rows.is_unified[row] = device.memory_basis == "host"
+        rows.has_memory_bound[row] = device.memory_basis == "framebuffer"
         rows.parent[row] = -1 if device.parent_uuid is None else position[device.parent_uuid]
         rows.is_partitioned[row] = device.is_partitioned
+        rows.is_missing[row] = row >= node.start + node.reported_count
         rows.model[row] = models.setdefault((names.gpu(device), total), len(models))
 
 
@@ -46,16 +49,54 @@ def count_uses(rows: DeviceRows, node: Node) -> None:
     uses = [use.device for use in node.table.uses if use.kind == "compute"]
     counts = np.bincount(uses, minlength=node.count) if uses else 0
     rows.compute_uses[node.start : node.start + node.count] = counts
+    instances: dict[tuple[str | None, int], list[int]] = {}
+    for offset, device in enumerate(node.devices):
+        if device.gpu_instance is not None:
+            instances.setdefault((device.parent_uuid, device.gpu_instance), []).append(offset)
+    node.neighbours = {
+        offset: tuple(other for other in offsets if other != offset)
+        for offsets in instances.values()
+        if len(offsets) > 1
+        for offset in offsets
+    }
+    node.has_explained_memory = bool(node.neighbours) or any(
+        use.kind == "graphics" for use in node.table.uses
+    )
+    rows.explained_memory[node.start : node.start + node.count] = 0.0
 
 
-def flag_problems(rows: DeviceRows, node: Node) -> None:
-    """Write which of a node's devices are in fault, read in part only, or hide their processes."""
-    problems = node.raw_problems
+def explain_memory(rows: DeviceRows, node: Node) -> None:
+    """Write how much of the memory in use on a node's devices holds none of them, as far as processes are known.
+
+    That of graphics processes, and on slices that share their memory that of processes on the other slices.
+    """
+    memory = np.zeros(node.count)
+    if node.table.uses and "gpu_memory_bytes" in node.layout.uses:
+        cells = np.frombuffer(node.uses, dtype="<f8").reshape(len(node.table.uses), -1)
+        column = cells[:, node.layout.uses.index("gpu_memory_bytes")]
+        for use, used in zip(node.table.uses, column.tolist(), strict=True):
+            if not used > 0:  # true for NaN
+                continue
+            if use.kind == "graphics":
+                memory[use.device] += used
+            for other in node.neighbours.get(use.device, ()):
+                memory[other] += used
+    rows.explained_memory[node.start : node.start + node.count] = memory
+
+
+def flag_problems(rows: DeviceRows, node_rows: NodeRows, node: Node) -> None:
+    """Write whether a node is in fault, and which of its devices are, may be at work unseen, or hide processes."""
+    problems = node.problems
     block = slice(node.start, node.start + node.count)
     whole_node = any(problem.is_fault and problem.device_uuid is None for problem in problems)
+    node_rows.is_faulty[node.row] = whole_node
     faulty = {p.device_uuid for p in problems if p.is_fault}
-    partial = {p.device_uuid for p in problems if p.code == "metric_failed"}
-    blind = {p.device_uuid for p in problems if p.code == "processes_failed"}
+    partial = {
+        p.device_uuid
+        for p in problems
+        if p.code == "metric_failed" and (not p.columns or "utilization_gpu" in p.columns)
+    }
+    blind = {p.device_uuid for p in problems if p.code in ("processes_failed", "processes_hidden")}
     # A slice is no better than the GPU it is cut from.
     rows.is_faulty[block] = [
         whole_node

@@ -30,31 +30,27 @@ Numbers = list[float | None]
 class GlanceModel(Struct, frozen=True, kw_only=True):
     """What some of the devices are."""
 
-    short_name: Annotated[str, Meta(description="The product name without the words everyone leaves out.")]
-    name: Annotated[str, Meta(description="The product name as the driver gives it.")]
+    short_name: Annotated[str, Meta(description="Product name without common words.")]
+    name: Annotated[str, Meta(description="Product name as reported by the driver.")]
     vendor: str
     kind: DeviceKind
-    is_partitioned: Annotated[bool, Meta(description="MIG is on: the work is done by the slices.")]
-    profile: Annotated[str | None, Meta(description="Of a slice, its MIG profile, such as 1g.10gb.")]
+    is_partitioned: Annotated[bool, Meta(description="MIG is on: the slices do the work.")]
+    profile: Annotated[str | None, Meta(description="MIG profile of a slice, such as 1g.10gb.")]
     memory_total_bytes: int | None
     memory_basis: MemoryBasis
 
 
 class GlanceNodes(Struct, frozen=True, kw_only=True):
-    """All nodes, in the order in which people see them: position i of every list belongs to one node."""
+    """All nodes in display order: position i of every list belongs to one node."""
 
     id: list[str]
-    name: Annotated[list[str], Meta(description="The shown names.")]
-    hostname: Annotated[
-        list[str | None], Meta(description="What machines call themselves; null before the first report.")
-    ]
+    name: Annotated[list[str], Meta(description="Display names.")]
+    hostname: Annotated[list[str | None], Meta(description="Host names; null before the first report.")]
     state: list[NodeState]
     reason: list[str]
-    age_seconds: Annotated[
-        Numbers, Meta(description="How long ago the last report came; null if there was none.")
-    ]
+    age_seconds: Annotated[Numbers, Meta(description="Age of the last report; null if there was none.")]
     device_count: Annotated[
-        list[int], Meta(description="How many of ``devices`` are the node's; they follow each other.")
+        list[int], Meta(description="Number of the node's entries in ``devices``; they follow each other.")
     ]
 
 
@@ -64,7 +60,7 @@ class GlanceDevices(Struct, frozen=True, kw_only=True):
     uuid: list[str]
     model: Annotated[list[int], Meta(description="Positions in ``models``.")]
     index: list[int]
-    parent_uuid: Annotated[list[str | None], Meta(description="Of a slice, the GPU it is cut from.")]
+    parent_uuid: Annotated[list[str | None], Meta(description="GPU of a slice.")]
     state: list[DeviceState]
     reason: list[str]
     since: Annotated[Numbers, Meta(description="Hub time, UTC epoch seconds.")]
@@ -75,7 +71,7 @@ class GlanceDevices(Struct, frozen=True, kw_only=True):
 
 
 class GlanceProcesses(Struct, frozen=True, kw_only=True):
-    """All processes that compute: position i of every list belongs to one process on one device."""
+    """All compute processes: position i of every list belongs to one process on one device."""
 
     device: Annotated[list[int], Meta(description="Positions in ``devices``.")]
     pid: list[int]
@@ -85,24 +81,24 @@ class GlanceProcesses(Struct, frozen=True, kw_only=True):
 
 
 class GlanceBookings(Struct, frozen=True, kw_only=True):
-    """The booking of a device that runs, and the next one."""
+    """The current and the next booking of a device."""
 
     device: Annotated[int, Meta(description="Position in ``devices``.")]
     bookings: tuple[DeviceBookingView, ...]
 
 
 class GlanceProblem(Struct, frozen=True, kw_only=True):
-    """What a node says is wrong."""
+    """Problems that a node reports."""
 
     node: Annotated[int, Meta(description="Position in ``nodes``.")]
     problem: Problem
 
 
 class Glance(Struct, frozen=True, kw_only=True):
-    """What is free and who has what, all over the herd. ``GET /fleet`` tells everything."""
+    """What is free, and who holds what, in the whole herd. ``GET /fleet`` returns everything."""
 
     time: Annotated[
-        float, Meta(description="When the hub last judged the herd: its own time, UTC epoch seconds.")
+        float, Meta(description="When the hub last updated all states: hub time, UTC epoch seconds.")
     ]
     tick: int
     notices: tuple[FleetNotice, ...]

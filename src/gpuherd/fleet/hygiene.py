@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import re
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -11,6 +12,7 @@ from gpuherd.model.errors import Refused
 from gpuherd.model.processes import Process, ProcessTable
 from gpuherd.model.reports import NodeFacts, Problem
 from gpuherd.model.text import COMMAND_LENGTH, LABEL_LENGTH, SENTENCE_LENGTH, clean
+from gpuherd.model.xids import is_xid_fault
 
 __all__ = ["clean_facts", "clean_problems", "clean_table"]
 
@@ -18,18 +20,24 @@ S = TypeVar("S", bound=Struct)
 MAX_ADDRESSES = 64
 MAX_DISKS = 64
 """Every disk is a number in every message to every viewer."""
+_XID = re.compile(r"Xid (\d{1,4})\b")
+"""As agents write it that do not tell the number apart."""
 _LENGTHS = {"command": COMMAND_LENGTH, "message": SENTENCE_LENGTH}
 
 
 def _clean(thing: S) -> S:
     """Clean every text field; gives the same object back when there was nothing to do."""
-    changes = {}
+    changes: dict[str, Any] = {}
     for name in thing.__struct_fields__:
         value = getattr(thing, name)
         if isinstance(value, str):
             cleaned = clean(value, _LENGTHS.get(name, LABEL_LENGTH))
             if cleaned != value:
                 changes[name] = cleaned
+        elif isinstance(value, tuple) and any(
+            isinstance(word, str) and clean(word) != word for word in value
+        ):
+            changes[name] = tuple(clean(word) for word in value)
     return structs.replace(thing, **changes) if changes else thing
 
 
@@ -79,5 +87,14 @@ def _clean_process(process: Process) -> Process:
 
 
 def clean_problems(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Clean all texts."""
-    return tuple(_clean(problem) for problem in problems)
+    """Clean all texts; call an Xid a fault if NVIDIA's catalogue does, also those of older agents."""
+    return tuple(_with_xid(_clean(problem)) for problem in problems)
+
+
+def _with_xid(problem: Problem) -> Problem:
+    if problem.code != "xid" or problem.is_fault or problem.device_uuid is None:
+        return problem
+    number = problem.xid
+    if number is None and (told := _XID.match(problem.message)):
+        number = int(told[1])
+    return structs.replace(problem, is_fault=True) if number and is_xid_fault(number) else problem

@@ -3,16 +3,19 @@
 A live sample waits for the tick after it, which tells what its devices are, and with it all that its run says
 meanwhile; what is history is not judged and does not wait.
 
-While nothing can be written, what was gathered waits up to a bound. Beyond it, what nodes said that have more than
-their share of it is given up, or all of it if none of them has; and nothing more of theirs is gathered: agents still
-have it, because it was not acknowledged, and send it again when there is room.
+While nothing can be written, what was gathered waits up to a bound, which grows with the herd. At the bound nothing is
+thrown away, but nothing more is gathered, of nodes that have more than their share of it, or of all nodes if none
+has: they are shown live all the same. Agents still have what came then, because it was not acknowledged, and send it
+again when there is room; what nodes without an agent say meanwhile is lost and counted.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +25,7 @@ from gpuherd.fleet.clock import Clock
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Node, Run
 from gpuherd.fleet.rows import Codes, Floats
-from gpuherd.fleet.sample_times import SampleTimes
+from gpuherd.fleet.sample_times import HubClockDoubt, SampleTimes
 from gpuherd.fleet.scene import Scene
 from gpuherd.fleet.taken import Gathered, Greeting, Taken
 from gpuherd.history.batch import NOT_JUDGED, Batch, FrameMark, Numbering, Samples, no_uses
@@ -31,15 +34,20 @@ from gpuherd.model.columns import COLUMNS
 from gpuherd.model.devices import DEVICE_STATES
 from gpuherd.wire.frames import SampleFrame
 
-__all__ = ["Accountant", "Intake"]
+__all__ = ["Accountant", "Intake", "waiting_bound"]
 
 log = logging.getLogger(__name__)
 
 MAX_NUMBERED = 2**20
 """Devices and hosts that have a number at a time, those that are gone included."""
-MAX_WAITING_BYTES = 64 * 2**20
+LEAST_BOUND_BYTES = 64 * 2**20
+NODE_BOUND_BYTES = 192 * 2**10
+"""Per node: 75 s of 8 GPUs at a sample a second. Agents before protocol 1.2 cannot be asked to send less, and all
+they send has to be read: otherwise their pings wait behind it, and they conclude that the hub is dead."""
+MEMORY_SHARE = 1 / 4
+"""Share of the machine's memory that the bound never exceeds."""
 NODE_SHARE = 1 / 8
-"""Of what may wait: so much is one node's own; who has more is the first to be given up."""
+"""One node's share of the bound; when the bound is reached, nothing more is gathered from nodes above their share."""
 PAUSE_FROM_SHARE = 0.25
 """Of what may wait: from there on, history is read more slowly."""
 LONGEST_PAUSE_SECONDS = 1.0
@@ -52,6 +60,12 @@ LONGEST_UNJUDGED_SECONDS = 1.5
 
 _UNSEEN = np.isin(np.arange(256), [DEVICE_STATES.index("stale"), DEVICE_STATES.index("offline")])
 """States that say that nothing was heard: a sample that was heard is not one of them, only not judged."""
+
+
+def waiting_bound(nodes: int) -> int:
+    """Return how many bytes may wait to be written with this many nodes."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(max(LEAST_BOUND_BYTES, nodes * NODE_BOUND_BYTES), int(MEMORY_SHARE * memory_bytes))
 
 
 class Accountant(Protocol):
@@ -74,15 +88,18 @@ class Intake:
         names: Names,
         accountant: Accountant | None,
         oldest_seconds: float,
-        max_waiting_bytes: int = MAX_WAITING_BYTES,
+        bound_bytes: Callable[[], int] = lambda: LEAST_BOUND_BYTES,
     ) -> None:
-        """``oldest_seconds``: the age from which on nothing is kept of a sample."""
+        """``oldest_seconds``: samples of this age or older are not kept. ``bound_bytes``: how much may wait."""
         self._clock = clock
         self._names = names
         self._accountant = accountant
         self._oldest_seconds = oldest_seconds
-        self._max_waiting_bytes = max_waiting_bytes
+        self._bound_bytes_now = bound_bytes
+        self._bound_bytes = bound_bytes()
         # Of the event loop.
+        self.reading_delay_seconds = 0.0
+        """How much later than usual samples are read; a delay of this size says nothing about a node's clock."""
         self._taken: list[Taken | Greeting] = []
         self._marks: dict[Run, int] = {}
         """The highest number of each run of which there is something new in what was taken."""
@@ -95,10 +112,16 @@ class Intake:
         self._node_bytes: dict[str, int] = {}
         """By node; of all that waits."""
         self.waiting_bytes = 0
+        self.waiting_since = math.inf
+        """Monotonic time at which the oldest of what waits arrived."""
         self.is_closed = False
-        """All of it was given up."""
+        """Nothing more is gathered until ``reopen``."""
         self._closed_nodes: set[str] = set()
-        """Nodes of which nothing is gathered until it is reopened."""
+        """Nodes from which nothing is gathered until ``reopen``."""
+        self._closed_bytes = 0
+        """Waiting bytes of these nodes."""
+        self.holds_of_closed = False
+        """Whether anything waits from nodes that are no longer gathered from."""
         self._missed: dict[str, int] = {}
         # Of the writer's thread.
         self._times = SampleTimes()
@@ -108,12 +131,14 @@ class Intake:
 
     # -- gathering, on the event loop ---------------------------------------------------------------------------
 
-    def greet(self, run: Run, time: float) -> None:
-        """Hear what time it is on a node."""
+    def greet(self, run: Run, time: float, asked_at: float | None = None) -> None:
+        """Take a node's time. ``asked_at``: monotonic time at which the hub sent what the hello answers."""
         if not self._is_closed_for(run):
             wall, monotonic = self._clock.wall(), self._clock.monotonic()
             self._hold(run, monotonic, has_frame=False)
-            self._append(run, Greeting(run.node_id, time, wall, monotonic), FRAME_BYTES)
+            round_trip_seconds = math.inf if asked_at is None else max(monotonic - asked_at, 0.0)
+            greeting = Greeting(run.node_id, time, wall, monotonic, round_trip_seconds)
+            self._append(run, greeting, FRAME_BYTES, monotonic)
 
     def take_live(self, run: Run, frame: SampleFrame, received: float, monotonic: float) -> None:
         """Take a sample of right now, to be judged by the next tick."""
@@ -167,8 +192,9 @@ class Intake:
         if run.scene is None:
             run.scene = self._scene_of(run)
             size_bytes += TABLE_BLOWUP * (len(run.facts_message or b"") + len(run.table_message or b""))
-        entry = Taken(run.scene, frame, received, monotonic, run.sample_age_seconds, is_live)
-        self._append(run, entry, size_bytes)
+        age_seconds = run.sample_age_seconds + self.reading_delay_seconds
+        entry = Taken(run.scene, frame, received, monotonic, age_seconds, is_live, run.interval_seconds)
+        self._append(run, entry, size_bytes, monotonic or self._clock.monotonic())
 
     def _scene_of(self, run: Run) -> Scene:
         if run.facts is None:
@@ -176,7 +202,6 @@ class Intake:
         return Scene(
             run.node_id,
             run.boot_id,
-            run.hello.interval_seconds,
             run.hello.layout,
             run.facts,
             run.table,
@@ -184,8 +209,9 @@ class Intake:
             self._names,
         )
 
-    def _append(self, run: Run, entry: Taken | Greeting, size_bytes: int) -> None:
+    def _append(self, run: Run, entry: Taken | Greeting, size_bytes: int, monotonic: float) -> None:
         node_id = run.node_id
+        self.waiting_since = min(self.waiting_since, monotonic)
         if run in self._held:
             self._unjudged.append(entry)
             self._held_bytes[node_id] = self._held_bytes.get(node_id, 0) + size_bytes
@@ -193,33 +219,24 @@ class Intake:
             self._taken.append(entry)
         self._node_bytes[node_id] = self._node_bytes.get(node_id, 0) + size_bytes
         self.waiting_bytes += size_bytes
-        if self.waiting_bytes > self._max_waiting_bytes:
-            share = NODE_SHARE * self._max_waiting_bytes
-            greedy = {node_id for node_id, waiting in self._node_bytes.items() if waiting > share}
-            if greedy and len(greedy) < len(self._node_bytes):
-                self._give_up(greedy)
-            else:
-                self.is_closed = True
-                self._give_up({*self._node_bytes, *(run.node_id for run in (*self._marks, *self._held))})
+        if self.waiting_bytes - self._closed_bytes > self._bound_bytes:
+            self._close()
 
     def _is_closed_for(self, run: Run) -> bool:
         return self.is_closed or run.node_id in self._closed_nodes
 
-    def _give_up(self, nodes: set[str]) -> None:
-        """Forget what waits of some nodes, and take nothing more of theirs."""
-        self._closed_nodes |= nodes
-        for run in [run for run in (*self._marks, *self._held) if run.node_id in nodes]:
-            self._miss(run, 0)
-            self._marks.pop(run, None)
-            self._held.pop(run, None)
-        for entry in (*self._taken, *self._unjudged):
-            if isinstance(entry, Taken) and entry.scene.node_id in nodes:
-                self._missed[entry.scene.node_id] = self._missed.get(entry.scene.node_id, 0) + 1
-        self._taken = [entry for entry in self._taken if _node_of(entry) not in nodes]
-        self._unjudged = [entry for entry in self._unjudged if _node_of(entry) not in nodes]
-        for node_id in nodes:
-            self.waiting_bytes -= self._node_bytes.pop(node_id, 0)
-            self._held_bytes.pop(node_id, None)
+    def _close(self) -> None:
+        """Keep what waits, and gather nothing more from nodes above their share, or from all."""
+        self.release()  # so that no later number is marked
+        self.holds_of_closed = True
+        open_nodes = self._node_bytes.keys() - self._closed_nodes
+        share = NODE_SHARE * self._bound_bytes
+        greedy = {node_id for node_id in open_nodes if self._node_bytes[node_id] > share}
+        if greedy and len(greedy) < len(open_nodes):
+            self._closed_nodes |= greedy
+            self._closed_bytes += sum(self._node_bytes[node_id] for node_id in greedy)
+        else:
+            self.is_closed = True
 
     def _miss(self, run: Run, samples: int) -> None:
         self._missed[run.node_id] = self._missed.get(run.node_id, 0) + samples
@@ -227,7 +244,7 @@ class Intake:
     @property
     def pause_seconds(self) -> float:
         """How long those who send history should wait: there must be room left for what is live."""
-        share = 1.0 if self.is_closed else self.waiting_bytes / self._max_waiting_bytes
+        share = 1.0 if self.is_closed else min(1.0, self.waiting_bytes / self._bound_bytes)
         return LONGEST_PAUSE_SECONDS * max(0.0, share - PAUSE_FROM_SHARE) / (1.0 - PAUSE_FROM_SHARE)
 
     @property
@@ -235,12 +252,20 @@ class Intake:
         """Whether there is anyone of whom nothing is gathered."""
         return self.is_closed or bool(self._closed_nodes)
 
-    def reopen(self) -> dict[str, int]:
-        """Gather again; gives the nodes of which frames were given up, and how many samples of each."""
-        missed, self._missed = self._missed, {}
-        self.is_closed = False
-        self._closed_nodes = set()
-        return missed
+    def reopen(self, most: int) -> dict[str, int]:
+        """Gather again; from nodes that missed something, some at a time.
+
+        Returns at most ``most`` such nodes, with the number of samples that each has missed.
+        """
+        if self.is_closed:
+            self.is_closed = False
+            self._closed_nodes |= self._missed.keys()
+        self._closed_nodes &= self._missed.keys()
+        reopened = dict(islice(self._missed.items(), most))
+        for node_id in reopened:
+            del self._missed[node_id]
+            self._closed_nodes.discard(node_id)
+        return reopened
 
     def gather(self) -> Gathered | None:
         """Give what came since the last call and need not wait for a tick any more; none if that is nothing."""
@@ -256,9 +281,18 @@ class Intake:
         self._taken, self._marks = [], {}
         self._node_bytes = dict(self._held_bytes)
         self.waiting_bytes = sum(self._held_bytes.values())
+        self.waiting_since = self._held_since
+        self._closed_bytes = 0
+        self.holds_of_closed = False
+        self._bound_bytes = self._bound_bytes_now()
         return gathered
 
     # -- working out, in the writer's thread ----------------------------------------------------------------------
+
+    @property
+    def hub_clock_doubt(self) -> HubClockDoubt | None:
+        """Tell whether most nodes agree that the hub's own clock is wrong; from any thread."""
+        return self._times.hub_clock_doubt
 
     def forget(self, node_id: str) -> None:
         """Forget the clock of a node that was removed."""
@@ -282,7 +316,7 @@ class Intake:
                 NodeSample(
                     entry.scene.account,
                     time,
-                    entry.scene.interval_seconds,
+                    entry.interval_seconds,
                     entry.scene.uses(entry.frame.uses),
                 )
                 for entry, time in zip(taken, times, strict=True)
@@ -291,7 +325,7 @@ class Intake:
                 accounts = self._accountant.take(samples, devices)
             except Exception:
                 # A mistake of ours must not keep samples from being kept.
-                log.exception("use could not be counted; samples are kept without it")
+                log.exception("cannot count usage; samples are stored without it")
                 self.uncounted_samples += len(samples)
                 self._accountant.reset()
         for entry, time in zip(taken, times, strict=True):
@@ -327,16 +361,13 @@ class Intake:
         return [entry for entry, _ in young], [time for _, time in young]
 
 
-def _node_of(entry: Taken | Greeting) -> str:
-    return entry.scene.node_id if isinstance(entry, Taken) else entry.node_id
-
-
 def _states_of(scene: Scene, node: Node, states: bytes) -> bytes:
     """Pick the states of a sample's devices; those that are gone by now have none."""
     if node.facts is scene.facts:
-        return states[node.start : node.start + node.count]
+        return states[node.start : node.start + scene.device_count]
     # The node has described itself anew since: devices may have come, gone and changed places.
-    rows = {device.uuid: row for row, device in enumerate(node.devices, node.start)}
+    reported = node.devices[: node.reported_count]
+    rows = {device.uuid: row for row, device in enumerate(reported, node.start)}
     return bytes(
         states[rows[device.uuid]] if device.uuid in rows else NOT_JUDGED for device in scene.facts.devices
     )

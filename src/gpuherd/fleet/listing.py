@@ -33,6 +33,8 @@ class ListedDevice(Struct, frozen=True, kw_only=True):
     state: DeviceState
     users: frozenset[str]
     """Whose compute processes are on it, as nodes call them; as far as it is known."""
+    is_dropped: bool = False
+    """Its node drops files, which bear the node's name."""
 
 
 class Naming(Protocol):
@@ -62,7 +64,9 @@ def list_devices(naming: Naming, rows: DeviceRows) -> tuple[ListedDevice, ...]:
                 users.setdefault(use.device, set()).add(user)
         indexes = {facts.uuid: facts.index for facts in node.devices}
         states = rows.state[node.start : node.start + node.count].tolist()
-        for offset, facts in enumerate(node.devices):
+        for offset, facts in enumerate(
+            node.devices[: node.reported_count]
+        ):  # what is missing cannot be booked
             parent = facts.parent_uuid
             listed.append(
                 ListedDevice(
@@ -77,6 +81,7 @@ def list_devices(naming: Naming, rows: DeviceRows) -> tuple[ListedDevice, ...]:
                     memory_total_bytes=facts.memory_total_bytes,
                     state=DEVICE_STATES[states[offset]],
                     users=frozenset(users.get(offset, ())),
+                    is_dropped=node.way == "file",
                 )
             )
     return tuple(listed)

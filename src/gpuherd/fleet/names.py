@@ -12,6 +12,7 @@ from msgspec import structs
 
 from gpuherd.fleet.settings import DisplaySettings
 from gpuherd.model.devices import DeviceFacts
+from gpuherd.model.people import person_key
 from gpuherd.model.processes import ProcessTable
 
 __all__ = ["Names", "natural_key", "short_name"]
@@ -56,10 +57,12 @@ class Names:
     def __init__(self, settings: DisplaySettings, aliases: dict[str, str] | None = None) -> None:
         """``aliases`` come from a file; those in the settings win."""
         self._nodes = settings.nodes
+        self._short_node_names = settings.short_node_names
         self._gpus = settings.gpus
         self._order = settings.order
         self._keep_list_order = settings.keep_list_order
         self._users = {**(aliases or {}), **settings.users}
+        self._holders = {person_key(alias): user for alias, user in self._users.items()}
 
     def gpu(self, facts: DeviceFacts) -> str:
         """Give a device's short name; a slice keeps its profile behind a chosen one."""
@@ -73,7 +76,13 @@ class Names:
         chosen = self._nodes.get(name) or self._nodes.get(node_id)
         if chosen is not None:
             return chosen
-        return f"{hostname} ({name})" if hostname and hostname != name and _is_address(name) else name
+        if _is_address(name):
+            return f"{self._host(hostname)} ({name})" if hostname and hostname != name else name
+        return self._host(name)
+
+    def _host(self, name: str) -> str:
+        label = name.partition(".")[0]
+        return label if label and self._short_node_names else name
 
     def place(self, node_id: str, name: str, list_position: int | None) -> int:
         """Give a number by which to sort nodes before their names are looked at."""
@@ -88,6 +97,10 @@ class Names:
     def user(self, name: str) -> str:
         """Give the user whom a name stands for; itself if it is no alias."""
         return self._users.get(name, name)
+
+    def holder(self, name: str) -> str:
+        """Give the user whom the name of a booking's holder stands for; such names are compared by ``person_key``."""
+        return self._users.get(name) or self._holders.get(person_key(name), name)
 
     def with_aliases(self, users: Collection[str]) -> frozenset[str]:
         """Give these users and all names that stand for one of them."""

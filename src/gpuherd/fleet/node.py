@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from gpuherd.fleet.clock import Clock
+from gpuherd.fleet.device_ids import DeviceIds
 from gpuherd.fleet.hygiene import clean_facts, clean_table
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.scene import Scene
+from gpuherd.model.device_memory import KnownDevice
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.errors import Refused
 from gpuherd.model.processes import ProcessTable
@@ -23,12 +26,14 @@ from gpuherd.wire.matrix import CELL_BYTES, LAYOUT
 
 __all__ = ["LiveSink", "Node", "NodeHealth", "Run"]
 
+log = logging.getLogger(__name__)
+
 MAX_RUNS = 8
 """Runs whose highest number is remembered per node: the spool of an agent holds few."""
 
 
 class NodeHealth(Struct, frozen=True, kw_only=True):
-    """How a node's frames fare, counted since the hub started."""
+    """Statistics of a node's frames since the hub started."""
 
     node_id: str
     accepted: int
@@ -39,6 +44,9 @@ class NodeHealth(Struct, frozen=True, kw_only=True):
     dropped_by_agent: int
     unknown_frames: int
     values_refused: int
+    lost_samples: Annotated[
+        int, Meta(description="Samples lost for lack of space that cannot be sent again.")
+    ] = 0
     refused: dict[str, int]
     last_error: str | None
     last_error_at: float | None
@@ -54,6 +62,10 @@ class Node:
         self.list_position: int | None = None
         self.row = row
         self.facts: NodeFacts | None = None
+        self.missing: tuple[KnownDevice, ...] = ()
+        """Whole GPUs that it has reported before and no longer does."""
+        self.expected_gpus: int | None = None
+        """How many it has according to a list; None: no list says."""
         self.table = ProcessTable()
         self.owners: tuple[str | None, ...] = ()
         """The users of the table's processes as the node calls them; the table has the names that are shown."""
@@ -67,6 +79,10 @@ class Node:
         self.disks = b""
         self.processes = b""
         self.uses = b""
+        self.neighbours: dict[int, tuple[int, ...]] = {}
+        """By position, the other slices that share a slice's memory."""
+        self.has_explained_memory = False
+        """Memory may be in use on a device without holding it."""
         self.layout = LAYOUT
         self.is_native = True
         """Its matrices have exactly our columns."""
@@ -76,11 +92,16 @@ class Node:
         self.facts_message: bytes | None = None
         self.table_message: bytes | None = None
         self.sample_message: bytes | None = None
+        self.sample_time = -math.inf
+        """By the node's clock, of the last sample that was taken."""
+        self.report_time = -math.inf
+        """By the node's clock, of the last report that came without a number, taken or not."""
         self.received_wall: float | None = None
         self.states = b""
         """The devices' states as last kept, and when (monotonic): they are packed anew only now and then."""
         self.states_at = -math.inf
         self.runs: dict[str, int] = {}
+        self.device_ids = DeviceIds()
         self.counts: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.dropped_by_agent = 0
@@ -90,13 +111,40 @@ class Node:
 
     @property
     def hostname(self) -> str | None:
-        """What the machine calls itself."""
+        """Host name of the machine."""
         return None if self.facts is None else self.facts.host.hostname
 
     @property
     def devices(self) -> tuple[DeviceFacts, ...]:
-        """The node's devices, in the order of their rows."""
-        return () if self.facts is None else self.facts.devices
+        """The node's devices, in the order of their rows: those it reports, then those that are missing."""
+        if self.facts is None:
+            return ()
+        if not self.missing:
+            return self.facts.devices
+        return (*self.facts.devices, *(device.facts for device in self.missing))
+
+    @property
+    def reported_count(self) -> int:
+        """How many devices the node reports."""
+        return self.count - len(self.missing)
+
+    def missing_since(self, position: int) -> float | None:
+        """Give since when a device has been missing, by wall clock; None if it is reported."""
+        place = position - self.reported_count
+        return None if place < 0 else self.missing[place].missing_since
+
+    def row_of(self, uuid: str) -> int | None:
+        """Give the row of a device; None if the node does not have it."""
+        return next((row for row, device in enumerate(self.devices, self.start) if device.uuid == uuid), None)
+
+    def advance(self, time: float) -> bool:
+        """Whether a report of this time, by the node's clock, is newer than the last one.
+
+        After a clock that was set back, the second report is.
+        """
+        before = self.sample_time if math.isinf(self.report_time) else self.report_time
+        self.report_time = time
+        return time > before
 
     def note_run(self, boot_id: str, seq: int) -> None:
         """Remember the highest number taken of a run, newest runs last, a bounded number of them."""
@@ -105,12 +153,17 @@ class Node:
         while len(self.runs) > MAX_RUNS:
             del self.runs[next(iter(self.runs))]
 
-    def note_dropped(self, boot_id: str, frames: int) -> None:
-        """Count what a run's hello says was dropped of it; every hello of a run says the sum so far."""
-        self.dropped_by_agent += max(0, frames - self._dropped_in_run.get(boot_id, 0))
+    def note_dropped(self, boot_id: str, frames: int) -> int:
+        """Count the dropped frames in a run's hello, and return how many of them are new.
+
+        Every hello of a run gives the total so far.
+        """
+        new = max(0, frames - self._dropped_in_run.get(boot_id, 0))
+        self.dropped_by_agent += new
         self._dropped_in_run[boot_id] = frames
         for run in self._dropped_in_run.keys() - self.runs.keys():
             del self._dropped_in_run[run]
+        return new
 
     def refuse(self, error: Refused, wall: float) -> None:
         """Count something of this node that could not be taken."""
@@ -129,6 +182,7 @@ class Node:
             dropped_by_agent=self.dropped_by_agent,
             unknown_frames=self.counts["unknown"],
             values_refused=self.counts["values_refused"],
+            lost_samples=self.counts["lost"],
             refused=dict(self.refused),
             last_error=self.last_error,
             last_error_at=self.last_error_at,
@@ -152,6 +206,12 @@ class LiveSink(Protocol):
     def take_past(self, run: Run, frame: SampleFrame | None = None) -> None:
         """Take a frame that changes nothing live: its number is to be kept, and if it is a sample, that too."""
 
+    def note(self, node_id: str, subject: str, problem: Problem | None) -> None:
+        """Show a note of the hub on the node; None removes it."""
+
+    def interval_changed(self, run: Run) -> None:
+        """Use another interval from now on to judge whether the run's samples are overdue."""
+
 
 class Run:
     """One run of numbered frames of one node, as opened by a hello.
@@ -166,6 +226,12 @@ class Run:
         self.boot_id = hello.boot_id
         self.hello = hello
         self.hello_message = encode(hello)
+        self.interval_seconds = hello.interval_seconds
+        """Time between samples, as they come now."""
+        self.next_interval_seconds: float | None = None
+        """The interval from the next live sample on."""
+        self.slow_interval_seconds: float | None = None
+        """Time between samples that a slow driver makes longer than the usual interval, as the last sample says."""
         self.received_seq = node.runs.get(hello.boot_id, -1)
         self.resume_after_seq = self.received_seq
         self.facts: NodeFacts | None = None
@@ -201,10 +267,29 @@ class Run:
             # Its number is used up all the same: sent again, it would be refused again, and hold up what follows.
             self._sink.take_past(self)
             raise
+        except Exception as error:
+            # A mistake of ours. It must not end the node's link again and again: the node would never be seen.
+            refusal = Refused("hub_error", "the hub failed to read this: an error of its own, see its log")
+            if not self.node.refused[refusal.code]:
+                log.exception("cannot process a report of node %s; skipping it", self.node_id)
+            self.refuse(refusal)
+            self._sink.take_past(self)
+            raise refusal from error
 
     def refuse(self, error: Refused) -> None:
         """Count a frame that could not be taken, also one that did not even decode."""
         self.node.refuse(error, self._clock.wall())
+
+    def expect_every(self, interval_seconds: float) -> None:
+        """Expect samples at another interval, because the node was asked for it.
+
+        A longer interval applies at once. A shorter one applies from the next sample on, which may still be far off.
+        """
+        if interval_seconds < self.interval_seconds:
+            self.next_interval_seconds = interval_seconds
+        else:
+            self.interval_seconds, self.next_interval_seconds = interval_seconds, None
+            self._sink.interval_changed(self)
 
     def _is_new(self, seq: int) -> bool:
         last = self.received_seq
@@ -221,6 +306,7 @@ class Run:
         is_new = self._is_new(frame.seq)
         if frame.revision != self.facts_revision:
             facts = clean_facts(frame.facts)
+            self._count_devices(facts)
             if self.facts is None or [d.uuid for d in facts.devices] != [d.uuid for d in self.facts.devices]:
                 self.table, self.table_revision, self.table_message = ProcessTable(), -1, None
                 self.owners = ()
@@ -228,6 +314,15 @@ class Run:
             self.scene = None
         if is_new:
             self._sink.take_past(self)
+
+    def _count_devices(self, facts: NodeFacts) -> None:
+        try:
+            self.node.device_ids.take([device.uuid for device in facts.devices], self._clock.monotonic())
+        except Refused as refusal:
+            problem = Problem(code=refusal.code, message=str(refusal))
+            self._sink.note(self.node_id, "devices", problem)
+            raise
+        self._sink.note(self.node_id, "devices", None)
 
     def _take_table(self, frame: TableFrame, message: bytes) -> None:
         is_new = self._is_new(frame.seq)

@@ -29,10 +29,22 @@ class NodeTime:
         """Whether the node's clock is believed, and there is no doubt about it."""
         return self.offset_seconds == 0.0 and self._late == 0
 
-    def greet(self, time: float, received: float) -> None:
-        """Hear what time it is on the node: ``received`` is the hub's wall clock."""
-        if abs(received - time - self.offset_seconds) > TOLERANCE_SECONDS:
-            self._set(received - time)
+    def greet(self, time: float, received: float, round_trip_seconds: float) -> None:
+        """Take the node's time; ``received`` is the hub's wall clock.
+
+        The node read its clock at some moment of the round trip, which started when the hub sent its last message. This
+        bounds the offset from both sides, as in NTP. An offset within the bounds is kept, however late the hello was
+        read: a busy hub must not shift the times of spooled samples.
+        """
+        latest = received - time
+        earliest = latest - round_trip_seconds
+        if earliest - TOLERANCE_SECONDS <= self.offset_seconds <= latest + TOLERANCE_SECONDS:
+            return
+        if math.isinf(round_trip_seconds):
+            self._set(latest)
+        else:
+            # Half of a short round trip is the way back. A long one was mostly spent in the hub, after the hello.
+            self._set(earliest + min(round_trip_seconds, TOLERANCE_SECONDS) / 2)
 
     def hub_moved(self, seconds: float) -> None:
         """The hub's clock was set: what it was ahead of the node, it is ahead by this much more."""

@@ -32,7 +32,7 @@ from gpuherd.model.people import PrivacyClass
 from gpuherd.model.processes import Process
 from gpuherd.model.reports import Problem
 
-__all__ = ["AdminFace", "Face", "MemberFace", "PublicFace"]
+__all__ = ["AdminFace", "Face", "MemberFace", "NamesFace", "PublicFace"]
 
 
 class Face(Protocol):
@@ -167,7 +167,10 @@ class PublicFace:
             host=_public_host(node.host, node.name),
             devices=tuple(
                 DeviceInventory(
-                    row=device.row, short_name=device.short_name, facts=_public_device(device.facts)
+                    row=device.row,
+                    short_name=device.short_name,
+                    facts=_public_device(device.facts),
+                    missing_since=device.missing_since,
                 )
                 for device in node.devices
             ),
@@ -211,14 +214,17 @@ class PublicFace:
         )
 
     def bookings(self, booked: DeviceBookings) -> DeviceBookings:
-        """Give when a device is booked, and under which pseudonym."""
+        """Give when a device is booked, and under which name of its holder."""
         return DeviceBookings(row=booked.row, bookings=self._bookings(booked.bookings))
+
+    def _holder(self, name: str) -> str:
+        return self.pseudonyms.of(self.persons.get(name, name))
 
     def _bookings(self, bookings: tuple[DeviceBookingView, ...]) -> tuple[DeviceBookingView, ...]:
         return tuple(
             DeviceBookingView(
                 id=booking.id,
-                holder=self.pseudonyms.of(self.persons.get(booking.holder, booking.holder)),
+                holder=self._holder(booking.holder),
                 title=None,
                 starts_at=booking.starts_at,
                 ends_at=booking.ends_at,
@@ -262,9 +268,11 @@ class PublicFace:
                 state=device.availability.state,
                 reason=_public_reason(device.availability.reason),
                 since=device.availability.since,
+                not_checked=device.availability.not_checked,
             ),
             processes=tuple(self._process(process) for process in device.processes),
             bookings=self._bookings(device.bookings),
+            missing_since=device.missing_since,
         )
 
     def _process(self, process: ProcessView) -> ProcessView:
@@ -284,6 +292,19 @@ class PublicFace:
         )
 
 
+class NamesFace(PublicFace):
+    """What the public sees, with names instead of pseudonyms: no command, title, container or job."""
+
+    privacy: PrivacyClass = "names"
+
+    def user(self, name: str | None) -> str | None:
+        """Give the name."""
+        return name
+
+    def _holder(self, name: str) -> str:
+        return name
+
+
 _PUBLIC_REASONS = frozenset(REASONS.values())
 _PUBLIC_PROBLEMS = {
     "no_driver": "no driver",
@@ -294,11 +315,17 @@ _PUBLIC_PROBLEMS = {
     "driver_failed": "the driver fails",
     "no_permission": "the GPUs may not be read",
     "gpu_lost": "the GPU is lost",
+    "gpus_missing": "GPUs are missing",
     "reset_required": "the GPU must be reset",
+    "recovery_action": "the driver asks for a recovery action",
+    "remap_pending": "the GPU must be reset",
+    "remap_failed": "the GPU's memory is broken",
+    "retirement_pending": "the GPU must be reset",
     "gpu_error": "the GPU has an error",
     "xid": "the driver has reported an error of the GPU",
     "metric_failed": "not everything can be read",
     "processes_failed": "processes cannot be listed",
+    "processes_hidden": "not all processes can be seen",
     "host_failed": "not everything of the host can be read",
     "too_many_devices": "not all devices are shown",
     "gpus_pending": "the GPUs are being opened",

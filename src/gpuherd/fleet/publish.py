@@ -254,7 +254,12 @@ class Publication:
             place=self._composer.place(node),
             host=None if node.facts is None else node.facts.host,
             devices=tuple(
-                DeviceInventory(row=row, short_name=self._composer.gpu_name(facts), facts=facts)
+                DeviceInventory(
+                    row=row,
+                    short_name=self._composer.gpu_name(facts),
+                    facts=facts,
+                    missing_since=node.missing_since(row - node.start),
+                )
                 for row, facts in enumerate(node.devices, node.start)
             ),
             processes=node.table.processes,

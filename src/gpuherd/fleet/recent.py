@@ -38,9 +38,6 @@ MAX_DEVICES_TOLD = 64
 """In one answer: some 400 kB. No machine has more GPUs, but one may say so."""
 
 _LIVE = NODE_STATES.index("live")
-_LEAST_WIDTH = 64
-_SPARE = 1.25
-"""A ring that has to grow leaves room for this much more, so that a growing herd does not copy it at every node."""
 
 
 class RecentDevice(Struct, frozen=True):
@@ -64,7 +61,7 @@ class RecentView(Struct, frozen=True, kw_only=True):
     """What a node did in the last minutes, oldest first. Null is unknown, also where the node was not live."""
 
     node_id: str
-    interval_seconds: Annotated[float, Meta(description="The usual distance of two moments.")]
+    interval_seconds: Annotated[float, Meta(description="Usual time between two points.")]
     times: Annotated[list[float], Meta(description="UTC epoch seconds by the hub's clock.")]
     host: RecentHost
     devices: Annotated[
@@ -74,47 +71,50 @@ class RecentView(Struct, frozen=True, kw_only=True):
 
 
 class _Ring:
-    """Moments × columns × rows. A moment is written as a whole, rows of one owner are read and forgotten."""
+    """Moments, each columns × rows. A moment is written as a whole, rows of one owner are read and forgotten.
+
+    Each moment has an array of its own, as wide as the herd was then: a herd that grows copies nothing.
+    """
 
     def __init__(self, part: str, names: tuple[str, ...], places: dict[str, int]) -> None:
         units = {column.name: column.unit for column in COLUMNS[part]}
         self._names = names
         self._steps = [STEP.get(units[name], 1.0) for name in names]
         self._places = [places[name] for name in names]
-        self._moments: NDArray[np.float32] = np.full((MOMENTS, len(names), 0), np.nan, dtype=np.float32)
+        self._moments: list[NDArray[np.float32]] = [self._unknown(0)] * MOMENTS
+
+    def _unknown(self, width: int) -> NDArray[np.float32]:
+        return np.full((len(self._names), width), np.nan, dtype=np.float32)
 
     @property
     def size_bytes(self) -> int:
-        return self._moments.nbytes
+        return sum(values.nbytes for values in self._moments)
 
     def record(self, moment: int, values: Floats, is_live: Array) -> None:
-        count = len(is_live)
-        width = self._moments.shape[2]
-        if count > width:
-            wider = np.full(
-                (*self._moments.shape[:2], max(_LEAST_WIDTH, int(count * _SPARE))), np.nan, dtype=np.float32
-            )
-            wider[:, :, :width] = self._moments
-            self._moments = wider
-        self._moments[moment, :, count:] = np.nan
-        self._moments[moment, :, :count] = np.where(is_live, values[:count, self._places].T, np.nan)
+        columns = values[: len(is_live), self._places].T.astype(np.float32)
+        self._moments[moment] = np.where(is_live, columns, np.float32(np.nan))
 
     def forget(self, start: int, count: int) -> None:
-        self._moments[:, :, start : start + count] = np.nan
+        for values in self._moments if count else ():
+            values[:, start : start + count] = np.nan
 
-    def past(self, row: int) -> NDArray[np.float32] | None:
-        """Copy all moments of a row; none if it has not been there at any."""
-        return self._moments[:, :, row].copy() if row < self._moments.shape[2] else None
+    def past(self, row: int) -> NDArray[np.float32]:
+        """Copy all moments of a row: moments × columns."""
+        unknown = self._unknown(1)[:, 0]
+        return np.stack([v[:, row] if row < v.shape[1] else unknown for v in self._moments])
 
     def put_past(self, row: int, past: NDArray[np.float32]) -> None:
-        if row < self._moments.shape[2]:
-            self._moments[:, :, row] = past
+        for moment, values in enumerate(self._moments):
+            missing = row + 1 - values.shape[1]
+            if missing > 0:
+                if np.isnan(past[moment]).all():
+                    continue
+                values = self._moments[moment] = np.hstack((values, self._unknown(missing)))  # noqa: PLW2901
+            values[:, row] = past[moment]
 
     def named(self, row: int, order: Array) -> dict[str, Numbers]:
         """Give a row's columns in the order of ``order``, as finely as a chart can show."""
-        if row >= self._moments.shape[2]:
-            return {name: [None] * len(order) for name in self._names}
-        block = self._moments[order, :, row].astype(np.float64)
+        block = self.past(row)[order].astype(np.float64)
         return {
             name: numbers(np.round(np.round(block[:, place] / step) * step, 6), is_whole=step >= 1)
             for place, (name, step) in enumerate(zip(self._names, self._steps, strict=True))
@@ -161,9 +161,9 @@ class Recent:
 
     def take_devices(self, node: Node) -> dict[str, NDArray[np.float32]]:
         """Take the past of a node's devices out of their rows, which go to others, by uuid."""
-        found = {device.uuid: self._devices.past(row) for row, device in enumerate(node.devices, node.start)}
+        past = {device.uuid: self._devices.past(row) for row, device in enumerate(node.devices, node.start)}
         self._devices.forget(node.start, node.count)
-        return {uuid: past for uuid, past in found.items() if past is not None}
+        return past
 
     def put_devices(self, node: Node, past: dict[str, NDArray[np.float32]]) -> None:
         """Give the devices of a node that are still there their past back, wherever their rows are now."""

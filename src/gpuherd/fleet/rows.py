@@ -133,13 +133,29 @@ class DeviceRows(_Rows):
     model: Ints
     memory_total: Floats
     """What used memory is a share of; NaN where memory says nothing about use (unified memory)."""
+    has_memory_bound: Bools
+    """Used memory is what processes use, so that a bound in bytes says something."""
+    is_unified: Bools
+    """Its memory is the host's, which says nothing about the device."""
+    explained_memory: Floats
+    """Of used memory, what does not hold the device, bytes; see ``explain_memory``."""
+    ecc_baseline: Floats
+    """Uncorrected ECC errors that an admin has acknowledged."""
     compute_uses: Ints
     is_partitioned: Bools
+    is_missing: Bools
+    """Its node has reported it before, and no longer does."""
     is_faulty: Bools
     is_partial: Bools
-    """Some reading failed just now: what is missing may be what decides."""
+    """Some reading failed just now: if utilisation is missing, it may have been that."""
     is_blind: Bools
-    """The processes on it could not be listed."""
+    """The processes on it could not be listed, or not all."""
+    is_impossible: Bools
+    """The newest sample had an impossible value for what decides."""
+    is_duplicate: Bools
+    """Another live node reports the same device."""
+    is_extra: Bools
+    """Of several rows of the same device, not the one that is counted."""
     is_booked: Bools
     """A booking runs."""
     is_misused: Bools
@@ -168,7 +184,22 @@ class DeviceRows(_Rows):
             self._column(name, np.int32, -1)
         self._column("memory_total", np.float64, np.nan)
         self._column("compute_uses", np.int32, 0)
-        for name in ("is_partitioned", "is_faulty", "is_partial", "is_blind", "is_booked", "is_misused"):
+        for name in ("explained_memory", "ecc_baseline"):
+            self._column(name, np.float64, 0.0)
+        for name in (
+            "has_memory_bound",
+            "is_unified",
+            "is_partitioned",
+            "is_missing",
+            "is_faulty",
+            "is_partial",
+            "is_blind",
+            "is_impossible",
+            "is_duplicate",
+            "is_extra",
+            "is_booked",
+            "is_misused",
+        ):
             self._column(name, np.bool_, False)
         for name in ("state", "known_state"):
             self._column(name, np.uint8, UNKNOWN)
@@ -189,6 +220,8 @@ class NodeRows(_Rows):
     skew: Floats
     state: Codes
     is_used: Bools
+    is_faulty: Bools
+    """The node as a whole has a fault, such as a driver that hangs."""
 
     def __init__(self, capacity: int = 64) -> None:
         super().__init__(capacity)
@@ -199,3 +232,4 @@ class NodeRows(_Rows):
         self._column("skew", np.float64, np.nan)
         self._column("state", np.uint8, NEVER)
         self._column("is_used", np.bool_, False)
+        self._column("is_faulty", np.bool_, False)

@@ -27,7 +27,6 @@ class Scene:
         self,
         node_id: str,
         boot_id: str,
-        interval_seconds: float,
         layout: Layout,
         facts: NodeFacts,
         table: ProcessTable,
@@ -37,7 +36,6 @@ class Scene:
         """``owners``: the users of the table's processes as the node calls them."""
         self.node_id = node_id
         self.boot_id = boot_id
-        self.interval_seconds = interval_seconds
         self.facts = facts
         self._layout = layout
         self._table = table

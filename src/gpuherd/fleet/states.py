@@ -54,7 +54,7 @@ def restore_states(node: Node, rows: DeviceRows, clock: Clock, kept: bytes | dic
     if isinstance(kept, bytes):
         try:
             kept = _decoder.decode(kept)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return
     now, offset = clock.monotonic(), clock.wall() - clock.monotonic()
     for row, device in enumerate(node.devices, node.start):

@@ -25,6 +25,8 @@ class Taken:
     """How old it may have been when it came."""
     is_live: bool
     """Of right now; else it is history."""
+    interval_seconds: float = 1.0
+    """Interval of the samples at that time."""
     states: bytes = b""
     """What the tick after it found its devices to be; empty: not judged."""
 
@@ -36,6 +38,8 @@ class Greeting(NamedTuple):
     time: float
     received: float
     monotonic: float
+    round_trip_seconds: float
+    """Time between the hub's previous message and the hello; infinite: unknown."""
 
 
 class Gathered(NamedTuple):

@@ -39,11 +39,18 @@ NODE_STATES: tuple[NodeState, ...] = ("live", "stale", "offline", "never")
 
 
 class Availability(Struct, frozen=True, kw_only=True):
-    """Whether a device can be had: one state, why, and since when."""
+    """Whether a device is available: its state, the reason, and since when."""
 
     state: DeviceState
     reason: str
     since: Annotated[float | None, Meta(description="Hub time, UTC epoch seconds.")]
+    not_checked: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Signs of broken hardware that cannot be read, and so do not prevent *free*: slowdown, ecc, "
+            "row_remap, page_retirement, recovery_action, xid."
+        ),
+    ] = ()
 
 
 class ProcessView(Struct, frozen=True, kw_only=True):
@@ -67,38 +74,45 @@ BookingPhase = Literal["past", "current", "next"]
 
 
 class DeviceBookingView(Struct, frozen=True, kw_only=True):
-    """A booking at its device: the one that runs, the one after it, or one that ended in the last two days."""
+    """A booking of a device: the current one, the next one, or one that ended in the last three days."""
 
     id: int
-    holder: Annotated[str, Meta(description="Who has it; to the public, a pseudonym.")]
-    title: Annotated[str | None, Meta(description="None: not told to who asks.")]
+    holder: Annotated[str, Meta(description="Holder; for the public, a pseudonym.")]
+    title: Annotated[str | None, Meta(description="Null: not visible to the viewer.")]
     starts_at: EpochSeconds
     ends_at: EpochSeconds
     phase: BookingPhase
     use: Annotated[
         BookingUse | None,
-        Meta(description="What happens on the device during the booking; none before and after it."),
+        Meta(description="How the device is used during the booking; null before and after it."),
     ] = None
 
 
+MissingSince = Annotated[
+    float | None,
+    Meta(description="Since when its node no longer reports it, hub time, UTC epoch seconds; null: it does."),
+]
+
+
 class DeviceView(Struct, frozen=True, kw_only=True):
-    """One GPU or slice with everything known of it."""
+    """One GPU or slice with everything known about it."""
 
     node_id: str
-    short_name: Annotated[str, Meta(description="The product name without the words everyone leaves out.")]
+    short_name: Annotated[str, Meta(description="Product name without common words.")]
     facts: DeviceFacts
     sample: DeviceSample
     availability: Availability
     processes: tuple[ProcessView, ...]
     bookings: Annotated[tuple[DeviceBookingView, ...], Meta(description="In the order of their times.")] = ()
+    missing_since: MissingSince = None
 
 
 class NodeView(Struct, frozen=True, kw_only=True):
-    """One node with its devices; ``host`` is none until its first report."""
+    """One node with its devices; ``host`` is null until its first report."""
 
     id: str
-    name: Annotated[str, Meta(description="The shown name.")]
-    way: Annotated[NodeWay, Meta(description="How its reports reach the hub.")]
+    name: Annotated[str, Meta(description="Display name.")]
+    way: Annotated[NodeWay, Meta(description="Connection: how its reports reach the hub.")]
     state: NodeState
     reason: str
     received_at: Annotated[float | None, Meta(description="Hub time of the last live report.")]
@@ -111,9 +125,11 @@ class NodeView(Struct, frozen=True, kw_only=True):
     host_sample: HostSample
     disks_used_bytes: tuple[int | None, ...]
     devices: tuple[DeviceView, ...]
-    problems: Annotated[tuple[Problem, ...], Meta(description="What the node says is wrong; its own times.")]
+    problems: Annotated[
+        tuple[Problem, ...], Meta(description="Problems that the node reports, with node times.")
+    ]
     notes: Annotated[
-        tuple[Problem, ...], Meta(description="What the hub has to say of the node; the hub's times.")
+        tuple[Problem, ...], Meta(description="The hub's remarks about the node, with hub times.")
     ]
 
 
@@ -126,9 +142,15 @@ class ModelTotals(Struct, frozen=True, kw_only=True):
 
 
 class Totals(Struct, frozen=True, kw_only=True):
-    """The herd in numbers. A partitioned GPU is counted through its slices, not twice."""
+    """The herd in numbers. A GPU that is split counts through its slices, not twice."""
 
     nodes: dict[NodeState, int]
+    nodes_in_fault: Annotated[
+        int,
+        Meta(
+            description="Live nodes of which no GPU can be used: the driver hangs, or all are missing or in fault."
+        ),
+    ] = 0
     devices: dict[DeviceState, int]
     models: tuple[ModelTotals, ...]
 
@@ -137,7 +159,7 @@ class FleetView(Struct, frozen=True, kw_only=True):
     """Everything, as nested objects: for scripts. The page uses the stream."""
 
     time: Annotated[
-        float, Meta(description="When the hub last judged the herd: its own time, UTC epoch seconds.")
+        float, Meta(description="When the hub last updated all states: hub time, UTC epoch seconds.")
     ]
     tick: int
     notices: tuple[FleetNotice, ...]
@@ -155,7 +177,7 @@ class DevicePlace(Struct, frozen=True, kw_only=True):
 
 
 class UserView(Struct, frozen=True, kw_only=True):
-    """What one user holds right now; user ``None`` gathers the processes whose owner is unknown."""
+    """What one user holds now; user null collects the processes whose owner is unknown."""
 
     user: str | None
     devices: tuple[DevicePlace, ...]
@@ -166,7 +188,7 @@ class UserView(Struct, frozen=True, kw_only=True):
 
 
 class FleetNotice(Struct, frozen=True, kw_only=True):
-    """Something about the whole herd that everyone who looks should know."""
+    """Something about the whole herd that every viewer should know."""
 
     code: str
     message: str
@@ -174,15 +196,16 @@ class FleetNotice(Struct, frozen=True, kw_only=True):
 
 
 class DeviceInventory(Struct, frozen=True, kw_only=True):
-    """A device in the live stream: its facts and the row under which its numbers arrive."""
+    """A device in the live stream: its facts and the row of its numbers."""
 
     row: int
     short_name: str
     facts: DeviceFacts
+    missing_since: MissingSince = None
 
 
 class NodeInventory(Struct, frozen=True, kw_only=True):
-    """A node in the live stream: all that is not a number. Sent again whenever any of it changes."""
+    """A node in the live stream: everything that is not a number. Sent again when any of it changes."""
 
     row: int
     id: str
@@ -193,7 +216,9 @@ class NodeInventory(Struct, frozen=True, kw_only=True):
     devices: tuple[DeviceInventory, ...]
     processes: tuple[Process, ...]
     uses: tuple[ProcessUse, ...]
-    problems: Annotated[tuple[Problem, ...], Meta(description="What the node says is wrong; its own times.")]
+    problems: Annotated[
+        tuple[Problem, ...], Meta(description="Problems that the node reports, with node times.")
+    ]
     notes: Annotated[
-        tuple[Problem, ...], Meta(description="What the hub has to say of the node; the hub's times.")
+        tuple[Problem, ...], Meta(description="The hub's remarks about the node, with hub times.")
     ]

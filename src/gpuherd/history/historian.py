@@ -25,42 +25,44 @@ log = logging.getLogger(__name__)
 
 
 class JournalHealth(Struct, frozen=True, kw_only=True):
-    """How writing down is doing. While it fails nodes get no acknowledgement, and what they say is live only."""
+    """State of the journal. While it fails, nodes get no acknowledgements and their samples are not stored."""
 
     state: Literal["ok", "failing"]
     written_at: Annotated[float | None, Meta(description="Hub time, UTC epoch seconds.")] = None
     files: int = 0
     size_bytes: int = 0
     damaged_records: Annotated[int, Meta(description="Places that could not be read at the last start.")] = 0
-    lost_names: Annotated[int, Meta(description="Devices or stays left out because of that.")] = 0
+    lost_names: Annotated[int, Meta(description="Devices or sessions left out because of that.")] = 0
     torn_bytes: Annotated[int, Meta(description="Cut off at the last start; never acknowledged.")] = 0
     last_error: str | None = None
     last_error_at: float | None = None
 
 
 class HistoryHealth(Struct, frozen=True, kw_only=True):
-    """How remembering is doing."""
+    """State of the history."""
 
     journal: JournalHealth
     sinks: tuple[SinkHealth, ...]
-    waiting_bytes: Annotated[int, Meta(description="Taken and not yet written down.")] = 0
+    waiting_bytes: Annotated[int, Meta(description="Received and not yet written.")] = 0
     is_closed: Annotated[
-        bool, Meta(description="Nothing more is taken until there is room; agents keep it and send it then.")
+        bool,
+        Meta(
+            description="Nothing more is recorded until there is space. The live view continues, and agents send "
+            "their samples later."
+        ),
     ] = False
     sent_again_samples: Annotated[
-        int, Meta(description="Samples that there was no room for and that agents are to send again.")
+        int, Meta(description="Samples without space that agents will send again.")
     ] = 0
     lost_samples: Annotated[
-        int, Meta(description="Samples that there was no room for, of nodes that cannot send them again.")
+        int, Meta(description="Samples lost for lack of space, from nodes that cannot send them again.")
     ] = 0
     too_old_samples: Annotated[
         int,
-        Meta(
-            description="Samples that came too late to be kept: after 8 days, or `raw_days` if that is more."
-        ),
+        Meta(description="Samples that arrived too late: after 8 days, or `raw_days` if that is longer."),
     ] = 0
     uncounted_samples: Annotated[
-        int, Meta(description="Samples whose use could not be counted; the hub's log says why.")
+        int, Meta(description="Samples whose usage could not be counted; the hub's log says why.")
     ] = 0
 
     def reasons(self) -> tuple[str, ...]:
@@ -71,6 +73,17 @@ class HistoryHealth(Struct, frozen=True, kw_only=True):
                 f"history: {self.journal.damaged_records} places of the journal could not be read at the last start; "
                 "check the disk"
             )
+        if self.is_closed:
+            wrong.append(
+                "history: there is no room for more samples; the live view goes on, and agents keep their samples and "
+                "send them again when there is room"
+            )
+        wrong += [
+            f"history: {sink.name}: {sink.damaged_files} damaged files were moved to history/quarantine and are "
+            "missing from charts; check the disk"
+            for sink in self.sinks
+            if sink.damaged_files
+        ]
         wrong += [
             f"history: {sink.name}: {sink.last_error}"
             for sink in self.sinks
@@ -156,7 +169,7 @@ class Historian:
             try:
                 reading = files.read(number)
             except Failed as failed:
-                log.warning("%s; what it holds is not remembered", failed)
+                log.warning("%s; its samples are lost", failed)
                 self._note_error(str(failed))
                 self._damaged += 1
                 continue
@@ -165,7 +178,7 @@ class Historian:
             self._lost_names += reading.lost_names
             if reading.damaged or reading.lost_names:
                 log.warning(
-                    "journal file %d: %d places could not be read and %d names are lost; the rest is kept",
+                    "journal file %d is damaged: %d entries and %d names are lost; check the disk",
                     number,
                     reading.damaged,
                     reading.lost_names,
@@ -207,7 +220,7 @@ class Historian:
             except Exception as error:
                 # It is in the journal: the others go on, and this one rests until it gets it again at the next start.
                 # Were it tended, it would settle a file of which it has not all.
-                log.exception("history: %s could not take a batch", sink.name)
+                log.exception("history: %s failed to store a batch", sink.name)
                 self._failed_sinks[sink.name] = clip(
                     f"could not take a batch ({type(error).__name__}: {error}) and waits for the hub to be restarted",
                     400,
@@ -267,7 +280,7 @@ class Historian:
             except GpuherdError as error:
                 wrong.append(f"{sink.name}: {error}")
             except Exception as error:
-                log.exception("history: tending %s failed", sink.name)
+                log.exception("history: maintenance of %s failed", sink.name)
                 wrong.append(f"{sink.name}: {type(error).__name__}: {error}")
         return wrong
 

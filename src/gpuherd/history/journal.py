@@ -9,13 +9,10 @@ know the mark, nothing they send can pass for a record.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import secrets
-import struct
 import threading
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +23,7 @@ from gpuherd.history.batch import Batch
 from gpuherd.history.codec import BatchReader, BatchWriter, Entry, Record, read_record
 from gpuherd.history.tables.disk import DiskFull, is_full, sync_folder
 from gpuherd.model.errors import Failed
+from gpuherd.wire.marked_records import mark_of, read_records
 
 __all__ = ["Journal", "JournalFiles", "Reading"]
 
@@ -34,7 +32,6 @@ FILE_SECONDS = 3600.0
 """A file ends with the hour, whatever its size."""
 MAX_RECORD_BYTES = 2**30
 
-_HEADER = struct.Struct("<8sII")
 _NAME = re.compile(r"(\d{8,15})-([0-9a-f]{16})\.journal")
 
 
@@ -91,34 +88,14 @@ class JournalFiles:
         return _read(content, path.name)
 
 
-def _mark(name: str) -> tuple[bytes, int]:
-    """Give what stands before each record of a file, and what its checksums start from."""
-    digest = hashlib.blake2b(name.encode(), digest_size=12).digest()
-    return digest[:8], int.from_bytes(digest[8:], "little")
-
-
 def _read(content: bytes, name: str) -> Reading:
-    mark, seed = _mark(name)
-    reading, view, records = Reading(), memoryview(content), []
+    found = read_records(content, mark_of(name), _decode)
+    reading = Reading(damaged=found.damaged, torn_bytes=found.torn_bytes)
     names: dict[int, Entry] = {}
-    place = 0
-    while place < len(content):
-        found = _record_at(view, place, mark, seed)
-        if found is not None:
-            record, place = found
-            records.append(record)
-            names.update(record.names)
-            continue
-        behind = content.find(mark, place + 1)
-        while behind >= 0 and _record_at(view, behind, mark, seed) is None:
-            behind = content.find(mark, behind + 1)
-        if behind < 0:
-            reading.torn_bytes = len(content) - place
-            break
-        reading.damaged += 1
-        place = behind
+    for record in found.records:
+        names.update(record.names)
     reader, ids = BatchReader(names), set()
-    for record in records:
+    for record in found.records:
         if record.id in ids:
             continue
         ids.add(record.id)
@@ -130,18 +107,9 @@ def _read(content: bytes, name: str) -> Reading:
     return reading
 
 
-def _record_at(view: memoryview, place: int, mark: bytes, seed: int) -> tuple[Record, int] | None:
-    start = place + _HEADER.size
-    if start > len(view):
-        return None
-    found, length, checksum = _HEADER.unpack_from(view, place)
-    if found != mark or length > len(view) - start:
-        return None
-    payload = view[start : start + length]
-    if zlib.crc32(payload, seed) != checksum:
-        return None
+def _decode(payload: memoryview) -> Record | None:
     try:
-        return read_record(payload), start + length
+        return read_record(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -153,7 +121,7 @@ class _OpenFile:
         self.path = path
         self.opened_at = opened_at
         self.size_bytes = 0
-        self._mark, self._seed = _mark(path.name)
+        self._mark = mark_of(path.name)
         self._writer = BatchWriter()
         # Command lines are in it.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
@@ -163,7 +131,7 @@ class _OpenFile:
         payload = self._writer.write(batch, batch_id)
         if len(payload) > MAX_RECORD_BYTES:
             raise Failed(f"a batch of {len(payload)} bytes is too large for the journal")
-        return _HEADER.pack(self._mark, len(payload), zlib.crc32(payload, self._seed)) + payload
+        return self._mark.pack(payload)
 
     def write(self, content: bytes) -> None:
         """Add durably, all or nothing; ``OSError`` if it cannot, and then the file is not to be written any more."""

@@ -67,7 +67,7 @@ class Library:
             raise Misconfigured(
                 f"history.folder: cannot make {folder}: {error.strerror}; choose a folder that this user may write"
             ) from error
-        is_new = not any(folder.glob("*/*.parquet"))
+        is_new = not any(file for kind in ("*.parquet", "*.journal") for file in folder.glob(f"*/{kind}"))
         self.tables = Tables(
             folder,
             [*SAMPLE_SHAPES, *HERD_SHAPES, *USAGE_SHAPES],

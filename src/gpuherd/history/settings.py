@@ -27,32 +27,36 @@ Url = Annotated[str, Meta(min_length=8, max_length=2000)]
 class EmbeddedSettings(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="embedded", tag_field="in"
 ):
-    """Samples in files of the hub's own, which DuckDB, pandas and polars can read."""
+    """Samples in the hub's own files, which DuckDB, pandas and polars can read."""
 
 
 class VictoriaMetricsSettings(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="victoriametrics", tag_field="in"
 ):
-    """Samples in a VictoriaMetrics, single or cluster."""
+    """Samples in VictoriaMetrics, single-node or cluster."""
 
-    url: Annotated[Url, Meta(description="Where it is, such as http://127.0.0.1:8428.")]
+    url: Annotated[Url, Meta(description="Address, such as http://127.0.0.1:8428.")]
     read_url: Annotated[
         Url | None,
-        Meta(description="Where to ask, if elsewhere: of a cluster, the address of vmselect with its path."),
+        Meta(
+            description="Address for queries, if it differs. For a cluster, the address of vmselect with its "
+            "path."
+        ),
     ] = None
     user: Annotated[str | None, Meta(description="Name for HTTP basic authentication.")] = None
     password_file: Annotated[Path | None, Meta(description="File with the password.")] = None
     token_file: Annotated[Path | None, Meta(description="File with a bearer token.")] = None
     timeout_seconds: Annotated[
-        float, Meta(gt=0, le=600, description="How long to wait for an answer before trying again.")
+        float,
+        Meta(gt=0, le=600, description="How long to wait for a response before trying again, in seconds."),
     ] = 10.0
     resend_seconds: Annotated[
         float,
         Meta(
             ge=0,
             le=86_400,
-            description="What it has confirmed is kept this much longer and sent again after it was away: it loses "
-            "the last seconds when it is killed.",
+            description="How long to keep confirmed samples, in seconds. After the server was down, they are sent "
+            "again, because it loses its last seconds when it is killed.",
         ),
     ] = 60.0
 
@@ -60,7 +64,7 @@ class VictoriaMetricsSettings(
 class PrometheusSettings(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="prometheus", tag_field="in"
 ):
-    """Samples in anything that takes Prometheus remote write."""
+    """Samples in any server that accepts Prometheus remote write."""
 
     write_url: Annotated[
         Url, Meta(description="Remote-write address, such as http://127.0.0.1:9090/api/v1/write.")
@@ -68,19 +72,21 @@ class PrometheusSettings(
     read_url: Annotated[
         Url | None,
         Meta(
-            description="Where to ask in PromQL, such as http://127.0.0.1:9090; none: charts are not to be had."
+            description="Address for PromQL queries, such as http://127.0.0.1:9090. Without it, there are no "
+            "charts."
         ),
     ] = None
     user: Annotated[str | None, Meta(description="Name for HTTP basic authentication.")] = None
     password_file: Annotated[Path | None, Meta(description="File with the password.")] = None
     token_file: Annotated[Path | None, Meta(description="File with a bearer token.")] = None
     timeout_seconds: Annotated[
-        float, Meta(gt=0, le=600, description="How long to wait for an answer before trying again.")
+        float,
+        Meta(gt=0, le=600, description="How long to wait for a response before trying again, in seconds."),
     ] = 10.0
     resend_seconds: Annotated[
         float,
         Meta(
-            ge=0, le=86_400, description="What it has confirmed is kept this much longer, to be sent again."
+            ge=0, le=86_400, description="How long to keep confirmed samples, to send them again, in seconds."
         ),
     ] = 60.0
 
@@ -91,34 +97,36 @@ StoreSettings = EmbeddedSettings | VictoriaMetricsSettings | PrometheusSettings
 class HistorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ``[history]`` table of gpuherd.toml."""
 
-    enabled: Annotated[bool, Meta(description="Whether anything is remembered beyond the last minutes.")] = (
-        True
-    )
+    enabled: Annotated[
+        bool, Meta(description="Whether the hub records history beyond the last 15 minutes.")
+    ] = True
     folder: Annotated[
-        Path | None, Meta(description="Folder for it; by default `history` in hub.state_dir.")
+        Path | None, Meta(description="Folder for the history. Default: `history` in hub.state_dir.")
     ] = None
     store: Annotated[
         StoreSettings,
         Meta(
-            description="Where samples are kept; the key `in` names it. Usage is always kept in the folder."
+            description="Where samples are stored; the key `in` selects the store. Usage is always stored in the "
+            "folder."
         ),
     ] = EmbeddedSettings()
-    raw_days: Annotated[Days, Meta(description="How long every sample is kept, in days.")] = 7.0
+    raw_days: Annotated[Days, Meta(description="How long to keep every sample, in days.")] = 7.0
     minute_days: Annotated[
-        Days, Meta(description="How long least, mean and greatest of each minute are kept, in days.")
+        Days, Meta(description="How long to keep minimum, mean and maximum of each minute, in days.")
     ] = 90.0
     quarter_hour_days: Annotated[
-        Days, Meta(description="How long those of each quarter of an hour are kept, in days.")
+        Days, Meta(description="How long to keep those of each quarter of an hour, in days.")
     ] = 730.0
-    usage_days: Annotated[Days, Meta(description="How long it is kept who used what, in days.")] = 1825.0
+    usage_days: Annotated[Days, Meta(description="How long to keep usage, in days.")] = 1825.0
     pseudonymise_after_days: Annotated[
-        Days, Meta(description="After this many days, names in usage become pseudonyms for good.")
+        Days, Meta(description="After this many days, names in usage are permanently replaced by pseudonyms.")
     ] = 180.0
-    command_line_days: Annotated[Days, Meta(description="How long command lines are kept, in days.")] = 7.0
+    command_line_days: Annotated[Days, Meta(description="How long to keep command lines, in days.")] = 7.0
     max_bytes: Annotated[
         Annotated[int, Meta(ge=2**24)] | None,
         Meta(
-            description="Bound on all samples together; the oldest of the finest go first. None: only time decides.",
+            description="Limit for all samples together; the oldest samples of the highest resolution are deleted "
+            "first. Default: no limit.",
         ),
     ] = None
     min_free_bytes: Annotated[
@@ -126,17 +134,15 @@ class HistorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(
             ge=0,
             le=2**50,
-            description="With less free disk than this, nothing more is remembered until there is room again.",
+            description="If less disk space than this is free, no history is stored until there is space again.",
         ),
     ] = 512 * 2**20
     memory_bytes: Annotated[
         int,
-        Meta(
-            ge=2**23, le=2**40, description="Samples held in memory before they are written to their files."
-        ),
+        Meta(ge=2**23, le=2**40, description="Memory for samples before they are written to their files."),
     ] = 64 * 2**20
     query_memory_bytes: Annotated[
-        int, Meta(ge=2**26, le=2**42, description="Memory that questions about the past may use together.")
+        int, Meta(ge=2**26, le=2**42, description="Memory for all queries of the history together.")
     ] = 512 * 2**20
 
     def check(self) -> None:
@@ -182,17 +188,19 @@ class UsageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     session_gap_seconds: Annotated[
         float,
         Meta(
-            gt=0, le=86_400, description="Someone who is back on a device within this time has not been away."
+            gt=0,
+            le=86_400,
+            description="A break on a device that is shorter than this does not end a session, in seconds.",
         ),
     ] = 300.0
-    currency: Annotated[str, Meta(max_length=8, description="What costs are given in, such as EUR.")] = "EUR"
+    currency: Annotated[str, Meta(max_length=8, description="Currency of costs, such as EUR.")] = "EUR"
     cost_per_gpu_hour: Annotated[
-        Price | None, Meta(description="Price of holding one GPU for an hour; none: not told.")
+        Price | None, Meta(description="Price of holding one GPU for an hour. Default: no cost is shown.")
     ] = None
     cost_per_gpu_hour_by_type: Annotated[
         dict[str, Price],
         Meta(description="Other prices for some types, by short name such as `H100 80GB`."),
     ] = {}
-    cost_per_kwh: Annotated[Price | None, Meta(description="Price of a kilowatt-hour; none: not told.")] = (
-        None
-    )
+    cost_per_kwh: Annotated[
+        Price | None, Meta(description="Price of a kilowatt-hour. Default: no cost is shown.")
+    ] = None

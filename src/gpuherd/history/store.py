@@ -27,18 +27,21 @@ MAX_POINTS = 2_000
 
 
 class SinkHealth(Struct, frozen=True, kw_only=True):
-    """How a sink is doing."""
+    """State of a sink."""
 
     name: str
     state: Literal["ok", "behind", "failing"]
-    waiting_batches: Annotated[int, Meta(description="Taken, and not yet where they are to be.")] = 0
+    waiting_batches: Annotated[
+        int, Meta(description="Received, and not yet stored in their final place.")
+    ] = 0
     last_error: str | None = None
     last_error_at: float | None = None
     size_bytes: int | None = None
-    oldest: Annotated[float | None, Meta(description="UTC epoch seconds of the oldest that is kept.")] = None
-    unreadable: Annotated[
-        tuple[MissingPart, ...], Meta(description="What was kept and cannot be read any more.")
-    ] = ()
+    oldest: Annotated[float | None, Meta(description="UTC epoch seconds of the oldest stored data.")] = None
+    unreadable: Annotated[tuple[MissingPart, ...], Meta(description="Data that can no longer be read.")] = ()
+    damaged_files: Annotated[
+        int, Meta(description="Files that were found damaged in the last 30 days and moved to quarantine.")
+    ] = 0
 
 
 class Sink(Protocol):

@@ -41,8 +41,13 @@ class TrustedTime:
         is_new: bool,
         wall: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
+        of: str = "history",
     ) -> None:
-        """``place``: a file to keep it in. ``is_new``: there is nothing yet that could be forgotten."""
+        """``place``: the file to keep it in. ``is_new``: there is nothing yet that could be deleted.
+
+        ``of``: names for the log what is deleted by this time.
+        """
+        self._of = of
         self._place = place
         self._wall = wall
         self._monotonic = monotonic
@@ -59,16 +64,15 @@ class TrustedTime:
             is_known = self._kept is not None and wall <= self._kept + AHEAD_SECONDS
             self._trusted_from = moment if is_known else moment + HOLD_SECONDS
             if not is_known:
-                _log.info(
-                    "history: nothing is deleted for its age until the clock has run evenly for an hour"
-                )
+                _log.info("%s: deleting nothing by age until the clock has been steady for an hour", self._of)
         else:
             stepped = (wall - self._last[0]) - (moment - self._last[1])
             if abs(stepped) > STEP_SECONDS:
                 self._trusted_from = moment + HOLD_SECONDS
                 _log.warning(
-                    "history: the clock was set by %.0f seconds; nothing is deleted for its age, and nobody gets a "
-                    "pseudonym, until it has run evenly for an hour",
+                    "%s: the clock has jumped by %.0f s; deleting nothing by age and assigning no new pseudonyms "
+                    "until it has been steady for an hour",
+                    self._of,
                     stepped,
                 )
         self._last = (wall, moment)
@@ -84,7 +88,7 @@ class TrustedTime:
         try:
             write_whole(self._place, msgspec.json.encode(now))
         except OSError as error:  # after the next start it takes an hour
-            _log.info("history: cannot write %s: %s", self._place, error.strerror)
+            _log.info("%s: cannot write %s: %s", self._of, self._place, error.strerror)
 
 
 def _read(place: Path) -> float | None:

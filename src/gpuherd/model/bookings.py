@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from gpuherd.model.text import Identifier
 
 __all__ = [
+    "PAST_SHOWN_SECONDS",
     "Booking",
     "BookingState",
     "BookingUse",
@@ -19,6 +20,8 @@ __all__ = [
 
 EpochSeconds = Annotated[int, Meta(ge=0, le=253_402_300_799, description="UTC, whole seconds.")]
 """Up to the end of the year 9999."""
+PAST_SHOWN_SECONDS = 3 * 86_400
+"""How long a booking is shown after its end, in grey; as long as an older page shows those of a comments.json."""
 BookingState = Literal["active", "pending", "cancelled", "refused"]
 """Pending ones wait for an admin and hold their devices meanwhile. Whether an active one has begun or ended is a matter
 of the time, not of the state."""
@@ -35,32 +38,31 @@ class DeviceRef(Struct, frozen=True, order=True):
 
 
 class Booking(Struct, frozen=True, kw_only=True):
-    """One booking, of one or more devices, as one whole."""
+    """One booking of one or more devices."""
 
     id: int
     title: str
     comment: str
-    owner_id: Annotated[str | None, Meta(description="Account; none if its person has none.")]
-    owner_name: Annotated[str, Meta(description="Shown name of the holder, or of the group it is for.")]
-    group: Annotated[str | None, Meta(description="Group on whose behalf it was made.")]
+    owner_id: Annotated[str | None, Meta(description="Account of the holder; null if there is none.")]
+    owner_name: Annotated[str, Meta(description="Display name of the holder, or of the group it is for.")]
+    group: Annotated[str | None, Meta(description="Group that the booking is for.")]
     devices: Annotated[tuple[DeviceRef, ...], Meta(description="Sorted; never empty.")]
     starts_at: EpochSeconds
-    ends_at: Annotated[EpochSeconds, Meta(description="The first second that is free again.")]
+    ends_at: Annotated[EpochSeconds, Meta(description="The first second after the booking.")]
     zone: Annotated[str, Meta(description="IANA time zone in which it was made.")]
     state: BookingState
-    series_id: Annotated[int | None, Meta(description="Of a weekly booking, the series it belongs to.")] = (
-        None
-    )
+    series_id: Annotated[int | None, Meta(description="Series of a weekly booking.")] = None
     released_from: Annotated[
-        EpochSeconds | None, Meta(description="Of one released early, the end it had before.")
+        EpochSeconds | None, Meta(description="Original end of a booking that was released early.")
     ] = None
     origin: Annotated[
-        Literal["person", "comments"], Meta(description="Made here, or read from a comments.json.")
+        Literal["person", "comments"],
+        Meta(description="Whether it was made here or read from a comments.json."),
     ] = "person"
     created_at: Annotated[float, Meta(description="UTC epoch seconds.")]
     changed_at: Annotated[float, Meta(description="UTC epoch seconds.")]
     revision: Annotated[
-        int, Meta(description="Of the records when it last changed; give it back when editing.")
+        int, Meta(description="Revision of the last change; send it back when you change the booking.")
     ]
 
 

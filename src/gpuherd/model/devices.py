@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntFlag
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
@@ -12,16 +13,27 @@ from gpuherd.model.units import Bytes, BytesPerSecond, Celsius, Count, Hertz, Jo
 
 __all__ = [
     "DEVICE_STATES",
+    "HEALTH_CHECKS",
     "DeviceFacts",
     "DeviceKind",
     "DeviceSample",
     "DeviceState",
+    "HealthCheck",
     "MemoryBasis",
     "ThrottleReason",
+    "is_worldwide",
 ]
+
+# Ids that a vendor gives to one card in the world; those made up for tools that tell none are not compared.
+_WORLDWIDE = re.compile(
+    r"(GPU|MIG)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|GPU-[0-9a-f]{16}", re.IGNORECASE
+)
 
 DeviceKind = Literal["gpu", "slice"]
 MemoryBasis = Literal["framebuffer", "framebuffer_with_reserved", "host"]
+HealthCheck = Literal["slowdown", "ecc", "row_remap", "page_retirement", "recovery_action", "xid"]
+HEALTH_CHECKS: tuple[HealthCheck, ...] = get_args(HealthCheck)
+"""What a source may be able to read of a device's health. What it cannot read does not count against the device."""
 DeviceState = Literal["free", "busy", "held", "booked", "fault", "stale", "offline", "unknown"]
 DEVICE_STATES: tuple[DeviceState, ...] = (
     "free",
@@ -52,30 +64,30 @@ class ThrottleReason(IntFlag):
 
 
 class DeviceFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a GPU or slice is; changes only when the machine or its MIG layout is changed."""
+    """What a GPU or slice is. It changes only with the machine or its MIG layout."""
 
-    uuid: Annotated[Identifier, Meta(description="The vendor's unique id; the key of the device everywhere.")]
+    uuid: Annotated[Identifier, Meta(description="The vendor's unique id; identifies the device everywhere.")]
     index: Annotated[
         int,
         Meta(
             ge=0,
             le=4096,
-            description="Position in the driver's order; of a slice, the position in its parent.",
+            description="Position in the driver's order; for a slice, its position within the GPU.",
         ),
     ]
-    name: Annotated[Label, Meta(description="The product name as the driver gives it.")]
+    name: Annotated[Label, Meta(description="Product name as reported by the driver.")]
     kind: Annotated[DeviceKind, Meta(description="A whole GPU or a MIG slice of one.")] = "gpu"
     vendor: Annotated[Label, Meta(description="nvidia, amd, intel or simulated.")] = "nvidia"
-    parent_uuid: Annotated[Identifier | None, Meta(description="Of a slice, the GPU it is cut from.")] = None
+    parent_uuid: Annotated[Identifier | None, Meta(description="GPU of a slice.")] = None
     is_partitioned: Annotated[
-        bool, Meta(description="MIG is on: the work is done by the slices, not by this row.")
+        bool, Meta(description="MIG is on: the slices do the work, not this device.")
     ] = False
-    profile: Annotated[Label | None, Meta(description="Of a slice, its MIG profile, such as 1g.10gb.")] = None
+    profile: Annotated[Label | None, Meta(description="MIG profile of a slice, such as 1g.10gb.")] = None
     memory_total_bytes: Annotated[Bytes | None, Meta(description="Memory that the device can use.")] = None
     memory_basis: Annotated[
         MemoryBasis,
         Meta(
-            description="What the memory figures count: framebuffer; framebuffer with the driver's reserve included "
+            description="What the memory values include: the framebuffer; the framebuffer with the driver's reserve "
             "(old drivers); or the host's memory on unified-memory machines."
         ),
     ] = "framebuffer"
@@ -84,7 +96,23 @@ class DeviceFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
         None
     )
     clock_sm_max_hertz: Annotated[Hertz | None, Meta(description="Highest SM clock.")] = None
-    power_limit_default_watts: Annotated[Watts | None, Meta(description="Power limit as shipped.")] = None
+    power_limit_default_watts: Annotated[Watts | None, Meta(description="Default power limit.")] = None
+    serial: Annotated[Label | None, Meta(description="Serial number of the board.")] = None
+    gpu_instance: Annotated[
+        Level | None,
+        Meta(
+            description="GPU instance of a slice. Slices of one GPU with the same number share their memory, so the "
+            "memory values are those of all of them together."
+        ),
+    ] = None
+    health_checks: Annotated[
+        tuple[Label, ...],
+        Meta(
+            max_length=32,
+            description="Health checks that this device supports: slowdown, ecc, row_remap, page_retirement, "
+            "recovery_action, xid; newer agents may add more. Others were not made.",
+        ),
+    ] = ()
 
 
 class DeviceSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,15 +124,15 @@ class DeviceSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
     utilization_memory: Annotated[
         Ratio | None, Meta(description="Share of the last period in which memory was read or written.")
     ] = None
-    utilization_encoder: Annotated[Ratio | None, Meta(description="Use of the video encoder.")] = None
-    utilization_decoder: Annotated[Ratio | None, Meta(description="Use of the video decoder.")] = None
+    utilization_encoder: Annotated[Ratio | None, Meta(description="Utilisation of the video encoder.")] = None
+    utilization_decoder: Annotated[Ratio | None, Meta(description="Utilisation of the video decoder.")] = None
     memory_used_bytes: Annotated[Bytes | None, Meta(description="Memory allocated.")] = None
     memory_reserved_bytes: Annotated[
-        Bytes | None, Meta(description="Memory kept by driver and firmware.")
+        Bytes | None, Meta(description="Memory reserved by driver and firmware.")
     ] = None
     temperature_celsius: Annotated[Celsius | None, Meta(description="Core temperature.")] = None
     power_watts: Annotated[Watts | None, Meta(description="Power drawn.")] = None
-    power_limit_watts: Annotated[Watts | None, Meta(description="Power limit in force.")] = None
+    power_limit_watts: Annotated[Watts | None, Meta(description="Current power limit.")] = None
     fan_ratio: Annotated[Ratio | None, Meta(description="Fan speed as a share of its maximum.")] = None
     clock_sm_hertz: Annotated[Hertz | None, Meta(description="SM clock.")] = None
     clock_memory_hertz: Annotated[Hertz | None, Meta(description="Memory clock.")] = None
@@ -125,9 +153,14 @@ class DeviceSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
     )
     pcie_receive_bytes_per_second: Annotated[
         BytesPerSecond | None,
-        Meta(description="PCIe traffic to the device (off by default: costly to read)."),
+        Meta(description="PCIe throughput to the device (off by default: expensive to read)."),
     ] = None
     pcie_send_bytes_per_second: Annotated[
         BytesPerSecond | None,
-        Meta(description="PCIe traffic from the device (off by default: costly to read)."),
+        Meta(description="PCIe throughput from the device (off by default: expensive to read)."),
     ] = None
+
+
+def is_worldwide(uuid: str) -> bool:
+    """Whether a vendor gives this id to one card in the world."""
+    return _WORLDWIDE.fullmatch(uuid) is not None

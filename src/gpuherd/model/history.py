@@ -45,17 +45,16 @@ DISTRIBUTION_EDGES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0
 
 
 class MissingPart(Struct, frozen=True, kw_only=True):
-    """A stretch of time of which something is missing that had been kept, or is not kept any more."""
+    """A period with missing data, or with data that is no longer stored."""
 
     start: float
     end: float
-    reason: Annotated[str, Meta(description="Such as: a file cannot be read; no longer kept.")]
+    reason: Annotated[str, Meta(description="Such as: a file cannot be read; no longer stored.")]
 
 
 class MetricSeries(Struct, frozen=True, kw_only=True):
-    """One number over time; each list is as long as the answer's ``times``.
-
-    ``low`` and ``high`` are those of the samples behind each point. Of single samples they are the same as ``mean``.
+    """One metric over time; each list is as long as ``times`` of the response. ``low`` and ``high`` are minimum and
+    maximum of the samples behind each point. For single samples, they equal ``mean``.
     """
 
     mean: Numbers
@@ -64,7 +63,7 @@ class MetricSeries(Struct, frozen=True, kw_only=True):
 
 
 class StateSpan(Struct, frozen=True, kw_only=True):
-    """A device's state for a while; where rollups are told, the one it was in for most of each step."""
+    """A device's state for a while. For summaries, the state that it had for most of each step."""
 
     start: float
     end: float
@@ -75,11 +74,9 @@ class SubjectSeries(Struct, frozen=True, kw_only=True):
     """One device or host over time."""
 
     node_id: str
-    uuid: Annotated[str | None, Meta(description="Of a device; null for the host itself.")] = None
-    metrics: Annotated[
-        dict[str, MetricSeries], Meta(description="By the name of the sample's field, such as power_watts.")
-    ] = {}
-    states: Annotated[tuple[StateSpan, ...], Meta(description="Of a device; gaps have no span.")] = ()
+    uuid: Annotated[str | None, Meta(description="UUID of a device; null for the host itself.")] = None
+    metrics: Annotated[dict[str, MetricSeries], Meta(description="By metric, such as power_watts.")] = {}
+    states: Annotated[tuple[StateSpan, ...], Meta(description="For a device; gaps have no entry.")] = ()
 
 
 class SeriesView(Struct, frozen=True, kw_only=True):
@@ -88,9 +85,9 @@ class SeriesView(Struct, frozen=True, kw_only=True):
     start: float
     end: float
     step_seconds: Annotated[
-        float, Meta(description="Distance of two points; each stands for its whole step.")
+        float, Meta(description="Time between two points; each stands for its whole step.")
     ]
-    resolution: Annotated[Resolution, Meta(description="The coarsest of what the points were made from.")]
+    resolution: Annotated[Resolution, Meta(description="Lowest resolution of the data behind the points.")]
     times: Annotated[
         list[float], Meta(description="Start of each step, UTC epoch seconds by the hub's clock.")
     ]
@@ -106,18 +103,18 @@ class HerdSeries(Struct, frozen=True, kw_only=True):
     step_seconds: float
     resolution: Resolution
     times: list[float]
-    types: Annotated[tuple[str, ...], Meta(description="Short names of the types there were in this range.")]
+    types: Annotated[tuple[str, ...], Meta(description="Short names of the types in this range.")]
     devices: Annotated[
-        dict[str, Numbers], Meta(description="How many devices were in each state, on the mean of each step.")
+        dict[str, Numbers], Meta(description="Mean number of devices in each state, per step.")
     ]
-    utilization_gpu: Annotated[Numbers, Meta(description="Mean of all devices that told one.")]
+    utilization_gpu: Annotated[Numbers, Meta(description="Mean over all devices that reported a value.")]
     memory_ratio: Annotated[Numbers, Meta(description="Used share of all memory.")]
-    power_watts: Annotated[Numbers, Meta(description="Sum of all devices that told one.")]
+    power_watts: Annotated[Numbers, Meta(description="Sum over all devices that reported a value.")]
     missing: tuple[MissingPart, ...] = ()
 
 
 class UserSeries(Struct, frozen=True, kw_only=True):
-    """What one user held and worked over time."""
+    """What one user held and used over time."""
 
     user: str
     start: float
@@ -125,7 +122,7 @@ class UserSeries(Struct, frozen=True, kw_only=True):
     step_seconds: float
     times: list[float]
     held_gpus: Annotated[Numbers, Meta(description="Mean number of GPUs held; shared ones count by share.")]
-    busy_gpus: Annotated[Numbers, Meta(description="Of these, at work.")]
+    busy_gpus: Annotated[Numbers, Meta(description="Of these, busy.")]
     power_watts: Numbers
     memory_bytes: Annotated[Numbers, Meta(description="Mean device memory held.")]
 
@@ -136,18 +133,17 @@ UsageStep = Literal["hour", "day", "week", "month"]
 
 
 class UsageFigures(Struct, frozen=True, kw_only=True):
-    """Use in numbers. A GPU that several share is split between them by the memory they hold.
-
-    ``busy + idle + unknown = gpu_hours``: nothing that was held is left out.
+    """Usage in numbers. The time of a shared GPU is divided among its users by the memory they hold. ``busy + idle
+    + unknown = gpu_hours``.
     """
 
     gpu_hours: Annotated[
         float, Meta(description="GPUs held × hours; slices count as their share of the GPU.")
     ]
     busy_hours: Annotated[
-        float, Meta(description="Of these, at work: at or above availability.busy_utilization.")
+        float, Meta(description="Of these, busy: at or above availability.busy_utilization.")
     ]
-    idle_hours: Annotated[float, Meta(description="Of these, held without work: the waste.")]
+    idle_hours: Annotated[float, Meta(description="Of these, held idle: the waste.")]
     unknown_hours: Annotated[float, Meta(description="Of these, with unknown utilisation.")]
     efficiency: Annotated[
         float | None,
@@ -157,30 +153,30 @@ class UsageFigures(Struct, frozen=True, kw_only=True):
         float | None, Meta(description="Mean utilisation while held; null if unknown.")
     ]
     memory_gib_hours: float
-    energy_kwh: Annotated[float | None, Meta(description="Null if no device told its power.")]
-    cost: Annotated[float | None, Meta(description="By the prices in [usage]; null without any.")] = None
+    energy_kwh: Annotated[float | None, Meta(description="Null if no device reported its power.")]
+    cost: Annotated[
+        float | None, Meta(description="Based on the prices in [usage]; null if there are none.")
+    ] = None
     idle_cost: Annotated[
         float | None,
-        Meta(description="What the idle hours cost at the price of a GPU-hour; null without one."),
+        Meta(description="Cost of the idle hours, based on the price of a GPU-hour; null without one."),
     ] = None
 
 
 class BookingUsage(Struct, frozen=True, kw_only=True):
-    """Booked against used, in device-hours of bookings that lie in the range and in the past."""
+    """Booked and used device-hours of bookings in the range, up to now."""
 
     booked_hours: float
-    used_hours: Annotated[float, Meta(description="Of these, with the holder on the device.")]
-    others_hours: Annotated[float, Meta(description="Of these, with only others on it.")]
-    unused_hours: Annotated[float, Meta(description="Of these, with nobody on it.")]
+    used_hours: Annotated[float, Meta(description="Of these, used by the holder.")]
+    others_hours: Annotated[float, Meta(description="Of these, used only by others.")]
+    unused_hours: Annotated[float, Meta(description="Of these, used by nobody.")]
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
-    """The use of one user, group, node, type, job or device."""
+    """The usage of one user, group, node, type, job or device."""
 
-    key: Annotated[
-        str | None, Meta(description="Name or id; null is unknown: an owner that could not be told.")
-    ]
-    label: Annotated[str, Meta(description="What people read.")]
+    key: Annotated[str | None, Meta(description="Name or id; null: the owner is unknown.")]
+    label: Annotated[str, Meta(description="Display name.")]
     figures: UsageFigures
     users: int
     devices: int
@@ -199,30 +195,32 @@ class UsageReport(Struct, frozen=True, kw_only=True):
     end: float
     by: UsageKey
     rows: tuple[UsageRow, ...]
-    omitted_rows: Annotated[int, Meta(description="Rows beyond the limit; the totals count them.")] = 0
+    omitted_rows: Annotated[
+        int, Meta(description="Number of rows beyond the limit; the totals include them.")
+    ] = 0
     totals: UsageFigures
     bookings: BookingUsage | None = None
     capacity_hours: Annotated[
-        float | None, Meta(description="GPU-hours that the herd could have given: seen and without fault.")
+        float | None, Meta(description="Available GPU-hours of the herd: reported and without a fault.")
     ] = None
-    free_hours: Annotated[float | None, Meta(description="Of these, nobody used.")] = None
+    free_hours: Annotated[float | None, Meta(description="Of these, used by nobody.")] = None
     currency: str | None = None
     missing: tuple[MissingPart, ...] = ()
 
 
 class UsageOverTime(Struct, frozen=True, kw_only=True):
-    """The largest users, groups, nodes, types or jobs, step by step; all others together come last."""
+    """The largest users, groups, nodes, types or jobs per step; all others together come last."""
 
     start: float
     end: float
     by: UsageKey
     step: UsageStep
     times: Annotated[
-        list[float], Meta(description="Start of each step in the report's zone, UTC epoch seconds.")
+        list[float], Meta(description="Start of each step in the report's time zone, UTC epoch seconds.")
     ]
     keys: Annotated[list[str | None], Meta(description="Null is unknown.")]
     labels: list[str]
-    gpu_hours: Annotated[list[list[float]], Meta(description="Of each key, one number a step.")]
+    gpu_hours: Annotated[list[list[float]], Meta(description="For each key, one number per step.")]
     busy_hours: list[list[float]]
     others_gpu_hours: list[float]
     others_busy_hours: list[float]
@@ -233,29 +231,35 @@ Trend = Literal["up", "down", "level"]
 
 
 class TrendRow(Struct, frozen=True, kw_only=True):
-    """How much one user holds now and held lately: whom to ask."""
+    """What one user holds now and held recently: who to ask."""
 
     user: Annotated[str | None, Meta(description="Null is unknown.")]
     label: str
-    reserved_gpus: Annotated[float, Meta(description="GPUs booked right now.")]
-    used_gpus: Annotated[
-        float, Meta(description="GPUs held right now; shared ones count by the share of memory.")
+    reserved_gpus: Annotated[
+        float,
+        Meta(description="GPUs booked right now; in the row of free ones, GPUs that nobody has booked."),
     ]
-    idle_gpus: Annotated[float, Meta(description="Of these, held without work.")]
+    used_gpus: Annotated[
+        float, Meta(description="GPUs held now; shared ones count by their share of memory.")
+    ]
+    idle_gpus: Annotated[float, Meta(description="Of these, held idle.")]
     mean_2h: Annotated[
         float, Meta(description="Moving average of used GPUs, with a time constant of 2 hours.")
     ]
     mean_24h: float
     mean_1w: float
-    trend: Annotated[Trend, Meta(description="Whether it grows: the average of 2 hours against that of 24.")]
+    trend: Annotated[Trend, Meta(description="Trend: the 2-hour average compared with the 24-hour average.")]
+    trend_2h: Annotated[Trend, Meta(description="Current use compared with the 2-hour average.")]
+    trend_24h: Annotated[Trend, Meta(description="Current use compared with the 24-hour average.")]
+    trend_1w: Annotated[Trend, Meta(description="Current use compared with the average of a week.")]
 
 
 class TrendsView(Struct, frozen=True, kw_only=True):
-    """Whom to ask for a GPU: those who hold most come first."""
+    """Who to ask for a GPU: users who hold most come first."""
 
     time: float
     rows: tuple[TrendRow, ...]
-    free: Annotated[TrendRow, Meta(description="The GPUs that nobody uses, told in the same way.")]
+    free: Annotated[TrendRow, Meta(description="The GPUs that nobody uses, in the same format.")]
 
 
 class HourMap(Struct, frozen=True, kw_only=True):
@@ -264,47 +268,51 @@ class HourMap(Struct, frozen=True, kw_only=True):
     start: float
     end: float
     zone: str
-    busy: Annotated[list[Numbers], Meta(description="Share of the devices at work, 7 lists of 24.")]
-    held: Annotated[list[Numbers], Meta(description="Share of the devices held without work.")]
-    free: Annotated[list[Numbers], Meta(description="Share of the devices free.")]
+    busy: Annotated[list[Numbers], Meta(description="Share of busy devices, 7 lists of 24.")]
+    held: Annotated[list[Numbers], Meta(description="Share of devices held idle.")]
+    free: Annotated[list[Numbers], Meta(description="Share of free devices.")]
     hours: Annotated[list[list[float]], Meta(description="Device-hours behind each share.")]
     missing: tuple[MissingPart, ...] = ()
 
 
 class Distribution(Struct, frozen=True, kw_only=True):
-    """How well the devices that were in use worked: device-hours by utilisation."""
+    """Utilisation of devices in use: device-hours by utilisation."""
 
     start: float
     end: float
-    edges: Annotated[list[float], Meta(description="Bounds of the classes, one more than there are classes.")]
+    edges: Annotated[
+        list[float], Meta(description="Boundaries of the classes, one more than there are classes.")
+    ]
     hours: Annotated[list[float], Meta(description="Device-hours in each class, of devices in use.")]
     by_type: dict[str, list[float]]
     missing: tuple[MissingPart, ...] = ()
 
 
 class UsageSession(Struct, frozen=True, kw_only=True):
-    """Someone's stay on one device."""
+    """A session of a user on one device."""
 
     id: str
     node_id: str
     uuid: str
-    node: Annotated[str, Meta(description="What people call the node.")]
+    node: Annotated[str, Meta(description="Display name of the node.")]
     type: Annotated[str, Meta(description="Short name of the device's type.")]
     user: Annotated[str | None, Meta(description="Null is unknown.")]
     container: str | None = None
     job: str | None = None
     command: Annotated[
         str | None,
-        Meta(description="For the user itself and admins, as long as it is kept; else the program."),
+        Meta(
+            description="In full for the user and admins, while it is stored; otherwise the program's name."
+        ),
     ] = None
     started_at: float
-    ended_at: Annotated[float | None, Meta(description="Null: goes on.")]
+    ended_at: Annotated[float | None, Meta(description="Null: still running.")]
     last_seen_at: float
     figures: UsageFigures
 
 
 class UsageSessions(Struct, frozen=True, kw_only=True):
-    """Stays on devices in a range, latest first."""
+    """Sessions on devices in a range, latest first."""
 
     start: float
     end: float
@@ -314,7 +322,7 @@ class UsageSessions(Struct, frozen=True, kw_only=True):
 
 
 class MonthlyReport(Struct, frozen=True, kw_only=True):
-    """A month in the report's zone, and the month before it to compare with."""
+    """A month in the report's time zone, and the month before for comparison."""
 
     month: Annotated[str, Meta(pattern=MONTH_PATTERN)]
     zone: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
@@ -18,6 +19,7 @@ __all__ = [
     "TokenScope",
     "Viewer",
     "ViewerVia",
+    "person_key",
 ]
 
 Role = Literal["viewer", "member", "admin"]
@@ -26,22 +28,32 @@ ROLES: tuple[Role, ...] = get_args(Role)
 AccountSource = Literal["local", "pam", "ldap", "oidc", "proxy"]
 TokenScope = Literal["read", "book", "admin"]
 SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
-PrivacyClass = Literal["counts", "public", "member", "admin"]
-"""What a person is shown: numbers alone; everything under pseudonyms; names; names and command lines."""
+PrivacyClass = Literal["counts", "public", "names", "member", "admin"]
+"""What a person is shown: numbers alone; the herd under pseudonyms; the same with names; names and programs; command
+lines."""
 ViewerVia = Literal["nobody", "session", "token", "proxy"]
+
+
+@lru_cache(65_536)
+def person_key(name: str) -> str:
+    """Return what names of holders of bookings are compared by: they are free text, "Carol" is the user "carol".
+
+    Never for a right: who may read, log in or own something is compared letter by letter.
+    """
+    return name.replace("+", "").strip().casefold()
 
 
 class Account(Struct, frozen=True, kw_only=True):
     """Someone who can log in."""
 
-    id: Annotated[str, Meta(description="Given by the hub; never used again for someone else.")]
-    name: Annotated[str, Meta(description="What the person types to log in.")]
-    display_name: Annotated[str, Meta(description="What others read; the name if nothing else is known.")]
+    id: Annotated[str, Meta(description="Assigned by the hub; never reused for someone else.")]
+    name: Annotated[str, Meta(description="Name to log in with.")]
+    display_name: Annotated[str, Meta(description="Display name; the account's name if there is none.")]
     role: Role
     groups: Annotated[tuple[str, ...], Meta(description="Sorted.")] = ()
-    source: Annotated[AccountSource, Meta(description="Who vouches for the person.")] = "local"
+    source: Annotated[AccountSource, Meta(description="Service that the person logs in with.")] = "local"
     linux_names: Annotated[
-        tuple[str, ...], Meta(description="Users on the nodes that are this person; sorted.")
+        tuple[str, ...], Meta(description="Linux users that belong to this person; sorted.")
     ] = ()
     is_disabled: bool = False
     created_at: Annotated[float, Meta(description="UTC epoch seconds.")] = 0.0
@@ -73,6 +85,11 @@ class Viewer(Struct, frozen=True, kw_only=True):
         """The account's role; none for someone who is not logged in."""
         return None if self.account is None else self.account.role
 
+    @property
+    def is_known(self) -> bool:
+        """Whether this is someone who is logged in, or a program with the key of the hub's machine."""
+        return self.account is not None or self.privacy == "admin"
+
     def may(self, role: Role, scope: TokenScope) -> bool:
         """Whether role and scope both suffice."""
         return self.role is not None and ROLES.index(self.role) >= ROLES.index(role) and scope in self.scopes
@@ -88,13 +105,19 @@ class Actor(Struct, frozen=True, kw_only=True):
     peer: str | None = None
 
 
+HUB = Actor(account_id=None, label="hub")
+"""What the hub does by itself."""
+COMMAND_LINE = Actor(account_id=None, label="command line")
+"""Someone who can write to the hub's folder, with a command on its machine."""
+
+
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """One line of the audit log: who did what, when and from where."""
+    """One entry of the audit log: who did what, when and from where."""
 
     id: int
     at: Annotated[float, Meta(description="UTC epoch seconds.")]
     account_id: str | None
-    who: Annotated[str, Meta(description="The account's name as it is now, or what acted instead.")]
+    who: Annotated[str, Meta(description="Current name of the account, or what acted instead.")]
     peer: str | None
     action: Annotated[str, Meta(description="Such as booking.create, account.role, login.failed.")]
     subject: Annotated[str, Meta(description="What it was done to: an id or a name.")]

@@ -19,7 +19,7 @@ class Process(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     pid: Annotated[int, Meta(ge=0, le=2**32, description="Process id in the host's namespace.")]
     started_at: Annotated[Timestamp | None, Meta(description="When it started.")] = None
-    user: Annotated[Label | None, Meta(description="Owner; none when it cannot be known.")] = None
+    user: Annotated[Label | None, Meta(description="Owner; null if unknown.")] = None
     command: Annotated[
         Command | None, Meta(description="Command line, secrets removed on the node, shortened.")
     ] = None
@@ -45,7 +45,7 @@ class ProcessTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
     processes: Annotated[tuple[Process, ...], Meta(max_length=4096)] = ()
     uses: Annotated[tuple[ProcessUse, ...], Meta(max_length=8192)] = ()
     omitted: Annotated[
-        int, Meta(ge=0, le=2**32, description="Processes left out because there were too many.")
+        int, Meta(ge=0, le=2**32, description="Number of processes left out because there were too many.")
     ] = 0
 
 
@@ -57,9 +57,9 @@ class ProcessSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UseSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a process takes of one device at one moment."""
+    """What a process uses of one device at one moment."""
 
     gpu_memory_bytes: Annotated[Bytes | None, Meta(description="Device memory held.")] = None
     utilization_sm: Annotated[
-        Ratio | None, Meta(description="Share of the SMs' time, where the driver tells.")
+        Ratio | None, Meta(description="Share of the SMs' time, if the driver reports it.")
     ] = None

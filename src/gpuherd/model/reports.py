@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -10,32 +11,51 @@ from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.hosts import HostFacts, HostSample
 from gpuherd.model.processes import ProcessSample, ProcessTable, UseSample
 from gpuherd.model.text import Identifier, Label, Sentence
-from gpuherd.model.units import Bytes, Timestamp
+from gpuherd.model.units import Bytes, Count, Timestamp
 
-__all__ = ["MAX_DEVICES", "NodeFacts", "Problem", "Report", "Sample"]
+__all__ = ["MAX_DEVICES", "NodeFacts", "Problem", "Report", "Sample", "fewer_problems"]
 
 MAX_DEVICES = 512
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that is wrong on a node, told by the node itself."""
+    """A problem that a node reports."""
 
     code: Annotated[
         Label,
         Meta(
             description="Stable name: no_driver, no_gpu, driver_mismatch, driver_hung, driver_crashed, gpu_lost, "
-            "reset_required, gpu_error, xid, no_permission, driver_failed, too_many_devices, metric_failed, "
-            "processes_failed, host_failed; newer agents may add more."
+            "reset_required, gpu_error, xid, recovery_action, remap_pending, remap_failed, retirement_pending, "
+            "no_permission, driver_failed, slow_driver, too_many_devices, metric_failed, processes_failed, "
+            "processes_hidden, host_failed; newer agents may add more."
         ),
     ]
     message: Annotated[Sentence, Meta(description="What is wrong and what to do, for people.")]
     device_uuid: Annotated[
-        Identifier | None, Meta(description="The device concerned; none for the whole node.")
+        Identifier | None, Meta(description="The device concerned; null for the whole node.")
     ] = None
     is_fault: Annotated[
-        bool, Meta(description="The device (or with none named, every device) must not be called usable.")
+        bool, Meta(description="The device (or, if none is named, every device) must not be used.")
     ] = False
-    since: Annotated[Timestamp | None, Meta(description="Node time at which it was first seen.")] = None
+    since: Annotated[Timestamp | None, Meta(description="Node time of its first appearance.")] = None
+    xid: Annotated[Count | None, Meta(description="For code xid: the number.")] = None
+    columns: Annotated[
+        tuple[Label, ...],
+        Meta(
+            max_length=32,
+            description="For code metric_failed: the metrics that are unknown because of it, such as "
+            "memory_used_bytes or memory_total_bytes. Empty: any unknown metric can be.",
+        ),
+    ] = ()
+
+
+def fewer_problems(problems: Sequence[Problem], most: int) -> list[Problem]:
+    """Leave out what is over ``most``, faults last; what is not said of a device must not make it look free."""
+    if len(problems) <= most:
+        return list(problems)
+    kept = sorted(problems, key=lambda problem: not problem.is_fault)[: most - 1]
+    text = f"{len(problems) - len(kept)} problems are left out; what they say of devices is not known"
+    return [*kept, Problem(code="processes_failed", message=text)]
 
 
 class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,7 +88,7 @@ class Sample(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything a node can say of itself at one moment."""
+    """Everything that a node reports at one moment."""
 
     facts: NodeFacts
     sample: Sample

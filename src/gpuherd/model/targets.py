@@ -10,7 +10,7 @@ from gpuherd.model.text import Label, Sentence
 
 __all__ = ["NodeWay", "Target"]
 
-NodeWay = Literal["push", "pull", "ssh", "file", "gpustat", "node_info", "xmlrpc"]
+NodeWay = Literal["push", "pull", "ssh", "file", "gpustat", "node_info", "xmlrpc", "http_files"]
 """How a node's reports reach the hub. The last three are protocols of older tools."""
 
 Port = Annotated[int, Meta(ge=1, le=65_535)]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-__all__ = ["COMMAND_LENGTH", "Command", "Identifier", "Label", "clean", "clip"]
+__all__ = ["COMMAND_LENGTH", "Command", "Identifier", "Label", "clean", "clip", "plain_name"]
 
 LABEL_LENGTH = 128
 SENTENCE_LENGTH = 512
@@ -39,3 +39,10 @@ def clean(text: str, length: int = LABEL_LENGTH) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_REPLACEMENT if unicodedata.category(c) in _HIDDEN_CATEGORIES else c for c in text)
+
+
+def plain_name(name: str) -> str:
+    """Normalise a name as loosely as any directory compares it: Active Directory ignores case and accents."""
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold().strip()
+    return plain[:LABEL_LENGTH]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import secrets as randomness
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select
 
 from gpuherd.model.errors import Refused
 from gpuherd.model.people import Account, AccountSource, Role
+from gpuherd.model.text import plain_name
 from gpuherd.records.tables import accounts, linux_names, memberships
 
 __all__ = [
+    "check_shown_name",
     "count_admins",
     "describe_change",
     "insert_account",
@@ -63,16 +66,23 @@ def load_accounts(
             role=row.role,
             groups=tuple(sorted(groups[row.id])),
             source=row.source,
-            # The person's own name, too, unless it is someone else's on the nodes.
-            linux_names=tuple(
-                sorted({*claimed[row.id], *([row.name] if holder.get(row.name, row.id) == row.id else [])})
-            ),
+            linux_names=tuple(sorted({*claimed[row.id], *_implied_names(row, holder)})),
             is_disabled=row.is_disabled,
             created_at=row.created_at,
             last_login_at=row.last_login_at,
         )
         for row in rows
     )
+
+
+def _implied_names(row: Row[Any], holder: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the person's own name, unless it is someone else's Linux name.
+
+    At an OpenID Connect provider people may choose their name, so their Linux names come only from
+    ``linux_name_claim`` or an admin.
+    """
+    is_own = row.source != "oidc" and holder.get(row.name, row.id) == row.id
+    return (row.name,) if is_own else ()
 
 
 def known_account(connection: Connection, account_id: str) -> Account:
@@ -121,6 +131,26 @@ def set_linux_names(connection: Connection, account_id: str, names: Collection[s
         connection.execute(insert(linux_names), rows)
 
 
+def check_shown_name(connection: Connection, display_name: str, name: str) -> None:
+    """Raise ``Refused`` ``name_taken`` if others would take the account for another one, or for a group."""
+    if is_shown_name_taken(connection, display_name, name):
+        raise Refused(
+            "name_taken",
+            f"{display_name} is the name of another account or of a group; choose another name for others to read",
+        )
+
+
+def is_shown_name_taken(connection: Connection, display_name: str, name: str) -> bool:
+    """Tell whether another account than ``name``, or a group, is called this; neither case nor accents count."""
+    wanted = plain_name(display_name)
+    if wanted in ("", plain_name(name)):
+        return False
+    others = select(accounts.c.name, accounts.c.display_name).where(accounts.c.name_key != name_key(name))
+    known = {plain_name(text) for row in connection.execute(others) for text in row}
+    groups = connection.execute(select(memberships.c.group_name).distinct()).scalars()
+    return wanted in known or any(plain_name(group) == wanted for group in groups)
+
+
 def insert_account(
     connection: Connection,
     *,
@@ -144,6 +174,10 @@ def insert_account(
         is not None
     ):
         raise Refused("name_taken", "this person has an account already")
+    if source == "local":
+        check_shown_name(connection, display_name, name)
+    elif is_shown_name_taken(connection, display_name, name):
+        display_name = name  # the person may enter, but not as somebody else
     account_id = randomness.token_hex(8)
     connection.execute(
         insert(accounts).values(
@@ -165,7 +199,10 @@ def insert_account(
 
 
 def describe_change(before: Account, after: Account) -> str:
-    """Tell what changed, without a person's names: the log outlives them."""
+    """Describe a change without Linux names, which ``Deed`` has separately so that they can be erased.
+
+    "users on the nodes" comes last, because the log's reader appends the names there.
+    """
     parts = []
     if before.role != after.role:
         parts.append(f"role {before.role} → {after.role}")
@@ -173,8 +210,8 @@ def describe_change(before: Account, after: Account) -> str:
         parts.append("disabled" if after.is_disabled else "enabled")
     if before.groups != after.groups:
         parts.append(f"groups {', '.join(before.groups) or 'none'} → {', '.join(after.groups) or 'none'}")
-    if before.linux_names != after.linux_names:
-        parts.append("users on the nodes")
     if before.display_name != after.display_name:
         parts.append("shown name")
+    if before.linux_names != after.linux_names:
+        parts.append("users on the nodes")
     return "; ".join(parts)

@@ -7,11 +7,12 @@ from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
+from sqlalchemy import ColumnElement, Engine, case, delete, insert, select, update
 
 from gpuherd.model.errors import Refused
-from gpuherd.model.people import Account, AccountSource, Actor, Role
+from gpuherd.model.people import HUB, Account, AccountSource, Actor, Role
 from gpuherd.records.account_rows import (
+    check_shown_name,
     count_admins,
     describe_change,
     insert_account,
@@ -22,7 +23,7 @@ from gpuherd.records.account_rows import (
     set_groups,
     set_linux_names,
 )
-from gpuherd.records.audit import ERASED, Deed, write_audit
+from gpuherd.records.audit import ERASED, Deed, forget_audit_names, moment, write_audit
 from gpuherd.records.tables import (
     accounts,
     api_tokens,
@@ -45,6 +46,15 @@ class People(Struct, frozen=True, kw_only=True):
 
     revision: int
     accounts: tuple[Account, ...]
+
+
+def _describe_new(account: Account, *, has_names: bool) -> str:
+    parts = [f"{account.source}, {account.role}"]
+    if account.groups:
+        parts.append(f"groups {', '.join(account.groups)}")
+    if has_names:
+        parts.append("users on the nodes")
+    return "; ".join(parts)
 
 
 class AccountRecords:
@@ -129,7 +139,19 @@ class AccountRecords:
                 groups=groups,
                 now=now,
             )
-            write_audit(connection, [Deed("account.create", account.id, f"{source}, {role}", by, now)])
+            write_audit(
+                connection,
+                [
+                    Deed(
+                        "account.create",
+                        account.id,
+                        _describe_new(account, has_names=bool(linux_names)),
+                        by,
+                        now,
+                        given_names=linux_names,
+                    )
+                ],
+            )
             return account
 
     def change_account(
@@ -144,8 +166,9 @@ class AccountRecords:
         now: float,
         by: Actor,
     ) -> Account:
-        """Change what is given. ``Refused`` ``unknown_account``, ``last_admin`` or ``linux_name_taken``.
+        """Change what is given.
 
+        ``Refused`` ``unknown_account``, ``last_admin``, ``linux_name_taken``, or ``name_taken`` for the shown name.
         What changes nothing leaves no trace. A new role ends all tokens: they were made for what the old one allowed.
         """
         values: dict[str, Any] = {
@@ -162,6 +185,8 @@ class AccountRecords:
             before = known_account(connection, account_id)
             if values.get("role", "admin") != "admin" or is_disabled:
                 keep_an_admin(connection, before)
+            if display_name is not None and display_name != before.display_name:
+                check_shown_name(connection, display_name, before.name)
             if values:
                 connection.execute(update(accounts).where(accounts.c.id == account_id).values(**values))
             if groups is not None:
@@ -175,7 +200,20 @@ class AccountRecords:
                 if after.role != before.role:
                     action = "account.role"
                     connection.execute(delete(api_tokens).where(api_tokens.c.account_id == account_id))
-                write_audit(connection, [Deed(action, account_id, describe_change(before, after), by, now)])
+                write_audit(
+                    connection,
+                    [
+                        Deed(
+                            action,
+                            account_id,
+                            describe_change(before, after),
+                            by,
+                            now,
+                            given_names=set(after.linux_names) - set(before.linux_names),
+                            taken_names=set(before.linux_names) - set(after.linux_names),
+                        )
+                    ],
+                )
             return after
 
     def set_password(
@@ -228,7 +266,7 @@ class AccountRecords:
 
         The account, its keys and calendars go. Its bookings that lie ahead are cancelled, those that run end now, and
         all of them lose name, title and comment; those made for a group are the group's and stay. The audit log keeps
-        the id and what was done, not the name nor from where.
+        the id and what was done, not the name, nor from where, nor the Linux names that nobody else has.
         """
         second = int(now)
         with writing(self._engine) as connection:
@@ -241,12 +279,15 @@ class AccountRecords:
             ahead = own & bookings.c.holds & (bookings.c.ends_at > second)
             connection.execute(
                 update(bookings)
-                .where(ahead, bookings.c.starts_at < second)
-                .values(released_from=bookings.c.ends_at, ends_at=second)
+                .where(ahead, bookings.c.starts_at <= second)
+                .values(
+                    released_from=bookings.c.ends_at,
+                    ends_at=case((bookings.c.starts_at < second, second), else_=second + 1),
+                )
             )
             connection.execute(
                 update(bookings)
-                .where(ahead, bookings.c.starts_at >= second)
+                .where(ahead, bookings.c.starts_at > second)
                 .values(state="cancelled", holds=False)
             )
             connection.execute(update(bookings).where(own).values(owner_name=ERASED, title="", comment=""))
@@ -260,18 +301,20 @@ class AccountRecords:
                 .where(audit.c.account_id == account_id, audit.c.peer.is_not(None))
                 .values(peer=None)
             )
+            forget_audit_names(connection, account_id, account.linux_names)
 
     def has_admin(self) -> bool:
         """Whether someone could administer this hub."""
         with reading(self._engine) as connection:
             return count_admins(connection) > 0
 
-    def put_setup_code(self, digest: str, expires_at: float) -> None:
+    def put_setup_code(self, digest: str, expires_at: float, *, now: float, by: Actor = HUB) -> None:
         """Keep the digest of the one code that makes the first admin; older codes are void."""
         with writing(self._engine) as connection:
             lock(connection, people_revision)
             connection.execute(delete(setup_codes))
             connection.execute(insert(setup_codes).values(digest=digest, expires_at=expires_at))
+            write_audit(connection, [Deed("setup.link", "hub", f"until {moment(expires_at)}", by, now)])
 
     def take_setup_code(
         self,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, exists, insert, or_, select, update
 
 from gpuherd.model.people import Actor, AuditEntry
 from gpuherd.model.text import clean
-from gpuherd.records.tables import accounts, audit, audit_retention
+from gpuherd.records.tables import accounts, audit, audit_names, audit_retention, linux_names
 from gpuherd.records.transactions import BadText, reading, writing
 
-__all__ = ["ERASED", "AuditRecords", "Deed", "write_audit"]
+__all__ = ["ERASED", "AuditRecords", "Deed", "forget_audit_names", "moment", "write_audit"]
 
 ERASED = "erased user"
 """What is shown instead of the name of someone who has been erased."""
@@ -28,24 +30,75 @@ class Deed(Struct, frozen=True):
     detail: str
     by: Actor
     at: float
+    given_names: Collection[str] = ()
+    """Linux names that the account got. Stored beside the log, so that they can be erased."""
+    taken_names: Collection[str] = ()
+
+
+def _row(deed: Deed) -> dict[str, object]:
+    return {
+        "at": deed.at,
+        "account_id": deed.by.account_id,
+        "label": clean(deed.by.label) if deed.by.account_id is None else None,
+        "peer": None if deed.by.peer is None else clean(deed.by.peer),
+        "action": deed.action,
+        "subject": clean(deed.subject, 256),
+        "detail": clean(deed.detail, DETAIL_LENGTH),
+    }
+
+
+def moment(at: float) -> str:
+    """Format a time as in entries of the log."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def write_audit(connection: Connection, deeds: Iterable[Deed]) -> None:
     """Log what is done in the same transaction: either both happen or neither."""
-    rows = [
-        {
-            "at": deed.at,
-            "account_id": deed.by.account_id,
-            "label": clean(deed.by.label) if deed.by.account_id is None else None,
-            "peer": None if deed.by.peer is None else clean(deed.by.peer),
-            "action": deed.action,
-            "subject": clean(deed.subject, 256),
-            "detail": clean(deed.detail, DETAIL_LENGTH),
-        }
-        for deed in deeds
-    ]
+    rows = []
+    for deed in deeds:
+        if not (deed.given_names or deed.taken_names):
+            rows.append(_row(deed))
+            continue
+        entry_id = connection.execute(_APPEND.returning(audit.c.id), _row(deed)).scalar_one()
+        connection.execute(
+            insert(audit_names),
+            [
+                {"audit_id": entry_id, "linux_name": name, "is_given": is_given}
+                for names, is_given in ((deed.given_names, True), (deed.taken_names, False))
+                for name in sorted(set(names))
+            ],
+        )
     if rows:
         connection.execute(_APPEND, rows)
+
+
+def forget_audit_names(connection: Connection, account_id: str, names: Collection[str]) -> None:
+    """Erase the Linux names of a deleted account from all entries, unless another account has the name."""
+    about = select(audit.c.id).where(audit.c.subject == account_id)
+    claimed = or_(
+        exists().where(linux_names.c.linux_name == audit_names.c.linux_name),
+        exists().where(accounts.c.name == audit_names.c.linux_name),
+    )
+    connection.execute(
+        delete(audit_names).where(
+            and_(
+                or_(audit_names.c.linux_name.in_(sorted(names)), audit_names.c.audit_id.in_(about)), ~claimed
+            )
+        )
+    )
+
+
+def _names_of(connection: Connection, entry_ids: Collection[int]) -> dict[int, str]:
+    """Return the Linux names in these entries, formatted for people: ``+alice, -bob``."""
+    query = (
+        select(audit_names)
+        .where(audit_names.c.audit_id.in_(entry_ids))
+        .order_by(audit_names.c.audit_id, audit_names.c.is_given.desc(), audit_names.c.linux_name)
+    )
+    found: dict[int, list[str]] = defaultdict(list)
+    for row in connection.execute(query):
+        found[row.audit_id].append(f"{'+' if row.is_given else '-'}{row.linux_name}")
+    return {entry_id: ", ".join(names) for entry_id, names in found.items()}
 
 
 def _holding(text: str) -> ColumnElement[bool]:
@@ -63,6 +116,9 @@ def _holding(text: str) -> ColumnElement[bool]:
         ),
         audit.c.account_id.in_(named),
         audit.c.subject.in_(named),
+        audit.c.id.in_(
+            select(audit_names.c.audit_id).where(audit_names.c.linux_name.icontains(text, autoescape=True))
+        ),
     )
 
 
@@ -116,6 +172,7 @@ class AuditRecords:
         try:
             with reading(self._engine) as connection:
                 rows = connection.execute(query).all()
+                names = _names_of(connection, [row.id for row in rows]) if rows else {}
         except BadText:
             return ()
         return tuple(
@@ -127,18 +184,19 @@ class AuditRecords:
                 peer=row.peer,
                 action=row.action,
                 subject=row.subject,
-                detail=row.detail,
+                detail=f"{row.detail}: {names[row.id]}" if row.id in names else row.detail,
             )
             for row in rows
         )
 
     def prune(self, before: float) -> int:
-        """Delete entries older than ``before`` and give their number.
+        """Delete entries older than ``before`` and return their number. Newer ones are protected from then on.
 
         The database refuses (``Failed``) to forget what is less than a day old.
         """
         with writing(self._engine) as connection:
+            # May also be lowered: a clock that was ahead may have left a time that protects nothing.
             connection.execute(
-                update(audit_retention).where(audit_retention.c.keep_from < before).values(keep_from=before)
+                update(audit_retention).where(audit_retention.c.keep_from != before).values(keep_from=before)
             )
             return connection.execute(delete(audit).where(audit.c.at < before)).rowcount

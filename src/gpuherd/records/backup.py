@@ -7,7 +7,8 @@ migrated.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,16 +16,29 @@ from sqlalchemy import Connection, LargeBinary, column, func, insert, inspect, s
 from sqlalchemy.exc import SQLAlchemyError
 
 from gpuherd import __version__
-from gpuherd.model.errors import Failed, Refused
-from gpuherd.model.people import Actor
-from gpuherd.records.audit import Deed, write_audit
+from gpuherd.model.errors import Failed, Misconfigured, Refused
+from gpuherd.model.people import COMMAND_LINE
+from gpuherd.model.text import clean
+from gpuherd.records.audit import AuditRecords, Deed, write_audit
 from gpuherd.records.backup_file import BackupHeader, BackupTable, check_backup, read_batches, save_backup
-from gpuherd.records.database import NEWEST, lock_migrations, migrate, opened_records, revision_in
+from gpuherd.records.database import (
+    NEWEST,
+    lock_migrations,
+    migrate,
+    open_records,
+    opened_records,
+    revision_in,
+)
+from gpuherd.records.leases import LEASE_SECONDS, HubLease, running_hubs
+from gpuherd.records.sqlite_file import SqliteFile
+from gpuherd.records.sqlite_trouble import set_aside
 from gpuherd.records.tables import (
     audit,
     audit_retention,
+    booking_keys,
     booking_revision,
     bookings,
+    hub_leases,
     join_tokens,
     login_sessions,
     metadata,
@@ -33,9 +47,15 @@ from gpuherd.records.tables import (
     setup_codes,
 )
 
-__all__ = ["BackupSummary", "restore_backup", "write_backup"]
+__all__ = ["BackupSummary", "holds_records", "restore_backup", "write_backup"]
 
-_LEFT_OUT = {login_sessions.name, setup_codes.name, join_tokens.name}
+_LEFT_OUT = {
+    login_sessions.name,
+    setup_codes.name,
+    join_tokens.name,
+    booking_keys.name,
+    hub_leases.name,
+}
 """Short-lived anyway: nobody should get in by an old backup who could not get in today."""
 _REVISIONS = (node_revision, people_revision, booking_revision)
 _SINGLE_ROWS = {*(one.name for one in _REVISIONS), audit_retention.name}
@@ -47,6 +67,8 @@ class BackupSummary(Struct, frozen=True, kw_only=True):
 
     created_at: float
     rows: int
+    is_logged: bool = True
+    """Whether it is recorded in the audit log."""
 
 
 def _tables(connection: Connection) -> Iterator[tuple[BackupTable, Iterator[Sequence[object]]]]:
@@ -78,7 +100,21 @@ def write_backup(location: Path | str, file: Path, *, now: float | None = None) 
         raise Failed(f"cannot write {file}: {error.strerror}") from error
     except SQLAlchemyError as error:
         raise Failed(f"the records cannot be read: {_reason(error)}") from error
-    return BackupSummary(created_at=now, rows=rows)
+    return BackupSummary(created_at=now, rows=rows, is_logged=_log_backup(location, rows, now))
+
+
+def _log_backup(location: Path | str, rows: int, now: float) -> bool:
+    """Record the backup in the audit log; false if that cannot be written, such as on a full disk."""
+    try:
+        engine = open_records(location)
+        try:
+            deed = Deed("records.backup", "records", f"{rows} rows", COMMAND_LINE, now)
+            AuditRecords(engine).append([deed])
+        finally:
+            engine.dispose()
+    except (Failed, Misconfigured):
+        return False
+    return True
 
 
 def _reason(error: SQLAlchemyError) -> str:
@@ -87,18 +123,31 @@ def _reason(error: SQLAlchemyError) -> str:
 
 
 def restore_backup(
-    file: Path, location: Path | str, *, replace: bool = False, now: float | None = None
+    file: Path,
+    location: Path | str,
+    *,
+    replace: bool = False,
+    now: float | None = None,
+    holding: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> BackupSummary:
-    """Put a backup in the place of all records there: everything or nothing. No hub should be running.
+    """Replace all records with those of a backup: everything or nothing.
 
-    Blocking. ``Refused`` ``no_backup``, ``backup_damaged``, ``backup_newer``, or ``records_not_empty`` unless they may
-    be replaced; ``Failed`` or ``Misconfigured`` if the database cannot be written.
+    ``holding`` keeps hubs off meanwhile that cannot be seen in the database; entered once the file is found good.
+
+    Blocking. ``Refused`` ``no_backup``, ``backup_damaged``, ``backup_newer``, ``hub_running``, or
+    ``records_not_empty`` unless they may be replaced; ``Failed`` or ``Misconfigured`` if the database cannot be
+    written.
     """
     header, rows = check_backup(file, newest=NEWEST)
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(header.created_at))
     try:
-        with opened_records(location) as connection:
+        with ExitStack() as stack:
+            stack.enter_context(holding())
+            if isinstance(location, Path) and replace:
+                _set_damaged_aside(location)
+            connection = stack.enter_context(opened_records(location))
             lock_migrations(connection)
+            _refuse_running(running_hubs(connection))
             if revision_in(connection) is not None and not replace and not _is_empty(connection):
                 raise Refused(
                     "records_not_empty",
@@ -110,13 +159,39 @@ def restore_backup(
             _fill(connection, file)
             migrate(connection)
             _move_on(connection, before)
-            by = Actor(account_id=None, label="command line")
             at = time.time() if now is None else now
-            write_audit(connection, [Deed("records.restore", "records", f"backup of {made}", by, at)])
+            write_audit(
+                connection, [Deed("records.restore", "records", f"backup of {made}", COMMAND_LINE, at)]
+            )
     except SQLAlchemyError as error:
         # Without its cause, which may tell what a row holds.
         raise Failed(f"the backup was not restored and nothing was changed: {_reason(error)}") from None
     return BackupSummary(created_at=header.created_at, rows=rows)
+
+
+def _set_damaged_aside(file: Path) -> None:
+    """Set the old database aside for a restore if it is too damaged to drop anything from it."""
+    database = SqliteFile(file, lock_wait_seconds=1.0)
+    if file.exists() and database.damage() is not None:
+        set_aside(file)
+
+
+def _refuse_running(hubs: list[HubLease]) -> None:
+    if hubs:
+        told = ", ".join(f"process {hub.pid} on {clean(hub.host, 60)}" for hub in hubs)
+        raise Refused(
+            "hub_running",
+            f"a hub is running on these records: {told}. Stop it and try again; one that was killed counts as running "
+            f"for {LEASE_SECONDS:.0f} s",
+        )
+
+
+def holds_records(location: Path | str) -> bool:
+    """Whether a hub has ever stored anything there. Creates nothing. ``Misconfigured`` if it cannot be read."""
+    if isinstance(location, Path) and not location.exists():
+        return False
+    with opened_records(location) as connection:
+        return revision_in(connection) is not None and not _is_empty(connection)
 
 
 def _names(connection: Connection) -> set[str]:
@@ -146,7 +221,7 @@ def _drop(connection: Connection) -> None:
         if name in names:
             connection.execute(text(f"DROP TABLE {name}"))
     if connection.dialect.name == "postgresql":
-        for name in ("append_only", "unchanged", "kept"):
+        for name in ("append_only", "unchanged", "kept", "name_kept"):
             connection.execute(text(f"DROP FUNCTION IF EXISTS gpuherd_audit_{name}()"))
 
 

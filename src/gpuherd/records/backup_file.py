@@ -7,9 +7,12 @@ rows and the SHA-256 of all lines before.
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import os
+import re
+import stat
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,10 +23,21 @@ from msgspec import Struct
 
 from gpuherd.model.errors import Refused
 
-__all__ = ["BackupHeader", "BackupTable", "check_backup", "read_batches", "save_backup"]
+__all__ = [
+    "BackupHeader",
+    "BackupTable",
+    "check_backup",
+    "partial_name",
+    "read_batches",
+    "remove_partial_backups",
+    "save_backup",
+]
 
 FORMAT = 1
 BATCH_ROWS = 1000
+_PARTIAL = re.compile(r"\..+\.(\d{1,10})\.partial")
+_EMPTY_START = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+"""The start of a file that contains only gzip's header so far."""
 
 
 class BackupHeader(Struct, frozen=True, kw_only=True):
@@ -57,8 +71,9 @@ def save_backup(
 
     A file of that name is replaced only by one that is complete and on the disk.
     """
+    remove_partial_backups(file.parent)
     encode = msgspec.json.Encoder().encode
-    digest, rows, partial = hashlib.sha256(), 0, file.with_name(f".{file.name}.{os.getpid()}.partial")
+    digest, rows, partial = hashlib.sha256(), 0, partial_name(file)
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as raw:
@@ -81,6 +96,46 @@ def save_backup(
     finally:
         partial.unlink(missing_ok=True)
     return rows
+
+
+def partial_name(file: Path) -> Path:
+    """Return the name under which a backup is written until it is complete."""
+    return file.with_name(f".{file.name}.{os.getpid()}.partial")
+
+
+def remove_partial_backups(folder: Path) -> None:
+    """Remove partial files of killed backups from a folder: they contain password hashes.
+
+    Only regular files of this user with such a name, whose process is gone and which start like a backup.
+    """
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            name = _PARTIAL.fullmatch(path.name)
+            with contextlib.suppress(OSError):
+                if name is not None and not _is_alive(int(name[1])) and _is_own_beginning(path):
+                    path.unlink()
+
+
+def _is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def _is_own_beginning(path: Path) -> bool:
+    """Tell whether a file belongs to this user and is the start of a backup, possibly empty."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as raw:
+        facts = os.fstat(descriptor)
+        if (
+            not stat.S_ISREG(facts.st_mode)
+            or facts.st_uid != os.geteuid()
+            or stat.S_IMODE(facts.st_mode) != 0o600
+        ):
+            return False
+        start = raw.read(4096)
+    text = b""
+    with contextlib.suppress(zlib.error):
+        text = zlib.decompressobj(wbits=31).decompress(start, 64)
+    return _EMPTY_START.startswith(start) or text.startswith(b'{"gpuherd_backup"')
 
 
 def _written(row: Sequence[object], head: BackupTable) -> list[object]:

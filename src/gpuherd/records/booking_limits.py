@@ -17,6 +17,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     max_devices_at_once: int | None = None
     gpu_seconds_ahead: int | None = None
+    max_bookings: int | None = None
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -80,6 +81,12 @@ def check_limits(
     again, but not by more.
     """
     after, before = [*held, *wanted], [*held, *replaced]
+    if limits.max_bookings is not None and len(after) > max(limits.max_bookings, len(before)):
+        raise Refused(
+            "too_many_bookings",
+            f"that would be {len(after)} bookings that have not ended, and {limits.max_bookings} are allowed; make "
+            "fewer and longer ones, or release what you do not need",
+        )
     if limits.max_devices_at_once is not None:
         peak = _peak(after, wanted)
         if peak > limits.max_devices_at_once and peak > _peak(before, replaced):

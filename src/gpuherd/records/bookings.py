@@ -29,6 +29,7 @@ from gpuherd.records.booking_checks import (
     refuse_conflicts,
     spans_ahead,
 )
+from gpuherd.records.booking_keys import BookingKey, booked_with, keep_key
 from gpuherd.records.booking_limits import BookedSpan, Limits, Usage, check_limits, usage_of
 from gpuherd.records.booking_rows import (
     HOLDING,
@@ -84,18 +85,24 @@ class BookingRecords:
         by: Actor,
         limits: Limits | None = None,
         also_free: Collection[DeviceRef] = (),
+        key: BookingKey | None = None,
     ) -> tuple[Booking, ...]:
         """Make all these bookings or none; several are a series. Nobody may hold ``also_free`` at their times either.
 
-        ``Conflict`` if a device is held by someone at one of the times; ``Refused`` ``too_many_devices`` or
-        ``too_many_gpu_hours`` beyond the limits, which hold for each owner; ``no_devices``, ``reversed``,
-        ``unknown_account``.
+        If the same request was made before with the same ``key``, return what it made; ``KeyReused`` if it was another.
+
+        ``Conflict`` if a device is held by someone at one of the times; ``Refused`` ``too_many_devices``,
+        ``too_many_gpu_hours`` or ``too_many_bookings`` beyond the limits, which hold for each owner; ``no_devices``,
+        ``reversed``, ``unknown_account``.
         """
         for draft in drafts:
             check_draft(draft)
         refuse_clashing_drafts(drafts)
         with self._writing() as connection:
+            # The counter is also the lock: of two requests with one key, the second sees what the first has booked.
             revision = count_change(connection, booking_revision)
+            if key is not None and (earlier := booked_with(connection, key, now=now)):
+                return earlier
             for draft in drafts:
                 if draft.state in HOLDING:
                     needed = (*draft.devices, *also_free)
@@ -122,7 +129,14 @@ class BookingRecords:
                 connection,
                 [Deed("booking.create", str(booking.id), describe(booking), by, now) for booking in made],
             )
+            if key is not None:
+                keep_key(connection, key, made[0].id, now=now)
             return tuple(made)
+
+    def booked_with(self, key: BookingKey, *, now: float) -> tuple[Booking, ...]:
+        """Return what a request with this key has booked, None if there was none; ``KeyReused`` as above."""
+        with reading(self._engine) as connection:
+            return booked_with(connection, key, now=now)
 
     def _check_limits(
         self, connection: Connection, drafts: Sequence[BookingDraft], limits: Limits, now: int
@@ -381,6 +395,11 @@ class BookingRecords:
                 reason = str(error.orig)
                 if "booking_conflict" in reason or "ex_booking_devices_overlap" in reason:
                     raise Conflict((), ()) from None
+                if "booking_keys" in reason and "FOREIGN KEY" not in reason and "fk_" not in reason:
+                    raise Refused(
+                        "idempotency_key_in_use",
+                        "another request with this Idempotency-Key is being processed; try again",
+                    ) from None
                 if "FOREIGN KEY" in reason or "fk_bookings_owner_id" in reason:
                     raise Refused("unknown_account", "the account that shall own it is gone") from None
                 raise

@@ -17,7 +17,8 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from gpuherd.model.errors import Misconfigured
 from gpuherd.records.postgresql import postgresql_engine
-from gpuherd.records.transactions import READS_ONLY
+from gpuherd.records.sqlite_file import SqliteFile
+from gpuherd.records.transactions import READS_ONLY, reason_of
 
 __all__ = [
     "NEWEST",
@@ -27,6 +28,7 @@ __all__ = [
     "records_file",
     "records_url",
     "revision_in",
+    "sqlite_file",
 ]
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -34,6 +36,8 @@ _LOCK_WAIT_SECONDS = 10
 _MIGRATION_SECONDS = 3600.0
 _MIGRATION_LOCK = 0x67707568
 """Of PostgreSQL's advisory locks, the one that hubs which start at the same time contend for."""
+_FILE = "gpuherd_file"
+"""Name of the engine's execution option that holds its ``SqliteFile``."""
 
 
 def _config() -> Config:
@@ -42,7 +46,7 @@ def _config() -> Config:
     return config
 
 
-NEWEST = "0002"
+NEWEST = "0007"
 """The revision of ``tables.py``; a test compares it with the migrations."""
 
 
@@ -64,29 +68,36 @@ def records_url(location: Path | str) -> URL:
     return url
 
 
-def _configure_sqlite(connection: Any, _: Any) -> None:
-    # Transactions are begun by the event below: the driver's own habit of beginning late lets two writers deadlock.
-    connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
 def _begin_sqlite(connection: Any) -> None:
     # A writer is one from its first statement on: one that becomes it half-way could only give up.
     reads_only = connection.get_execution_options().get(READS_ONLY, False)
+    if not reads_only:
+        SqliteFile.check_writable(connection.connection.dbapi_connection)
     connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
 
 def _sqlite_engine(url: URL) -> Engine:
+    if not url.database or url.database == ":memory:":
+        raise Misconfigured(
+            "hub.records_url: names no file; write for example sqlite:////var/lib/gpuherd/records.sqlite"
+        )
+    file = SqliteFile(Path(url.database), lock_wait_seconds=_LOCK_WAIT_SECONDS)
     engine = create_engine(
         url,
         pool_timeout=_LOCK_WAIT_SECONDS,
         hide_parameters=True,  # digests shall not get into logs by way of an error's text
-        connect_args={"timeout": _LOCK_WAIT_SECONDS},
+        creator=file.connect,
+        execution_options={_FILE: file},
     )
-    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "checkout", file.check)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def sqlite_file(engine: Engine) -> SqliteFile | None:
+    """Return the file that an engine's connections share; None for PostgreSQL."""
+    file = engine.get_execution_options().get(_FILE)
+    return file if isinstance(file, SqliteFile) else None
 
 
 def records_engine(url: URL, *, patient: bool = False) -> Engine:
@@ -163,8 +174,9 @@ def _opening(url: URL) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise Misconfigured(f"cannot open the records at {url.render_as_string()}: {reason}") from error
+        raise Misconfigured(
+            f"cannot open the records at {url.render_as_string()}: {reason_of(error)}"
+        ) from error
 
 
 @contextmanager

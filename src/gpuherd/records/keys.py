@@ -5,11 +5,23 @@ Blocking; one transaction each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Literal, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Engine, Row, Table, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Row,
+    Table,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from gpuherd.model.bookings import DeviceRef
@@ -95,8 +107,30 @@ def _feed(row: Row[Any]) -> FeedRecord:
     )
 
 
-def _end_oldest(connection: Connection, table: Table, newest: Mapping[str, object], at_most: int) -> None:
-    """End what is too much of one account beside the one that was just made."""
+class _Limit(NamedTuple):
+    """How many keys of a kind one account may have; more are refused."""
+
+    at_most: int | None
+    kind: str
+    called: str
+    counts: ColumnElement[bool]
+
+
+def _check_limit(connection: Connection, table: Table, account_id: object, limit: _Limit) -> None:
+    if limit.at_most is None:
+        return
+    query = select(func.count()).select_from(table).where(table.c.account_id == account_id, limit.counts)
+    if connection.execute(query).scalar_one() >= limit.at_most:
+        raise Refused(
+            f"too_many_{limit.kind}",
+            f"an account can have at most {limit.at_most} {limit.called}; end those that you do not use",
+        )
+
+
+def _end_oldest(
+    connection: Connection, table: Table, newest: Mapping[str, object], at_most: int
+) -> Sequence[str]:
+    """End the oldest keys of an account above the limit, but not the new one; return the ids of those ended."""
     too_many = (
         connection.execute(
             select(table.c.id)
@@ -110,6 +144,7 @@ def _end_oldest(connection: Connection, table: Table, newest: Mapping[str, objec
     if too_many:
         count_change(connection, people_revision)
         connection.execute(delete(table).where(table.c.id.in_(too_many)))
+    return too_many
 
 
 class KeyRecords:
@@ -130,12 +165,14 @@ class KeyRecords:
         agent: str,
         password_hash: str | None = None,
         at_most: int | None = None,
+        by: Actor | None = None,
+        detail: str = "",
     ) -> None:
-        """Keep a session; forget those that have expired. ``Refused`` ``unknown_account`` or ``account_disabled``.
+        """Keep a session. ``Refused`` ``unknown_account`` or ``account_disabled``.
 
         Of one account ``at_most`` so many stay; the oldest are ended. ``password_hash`` is what the password was
         compared with: if it was changed meanwhile, ``Refused`` ``changed_meanwhile``, since that change is to end what
-        came in by the old one.
+        came in by the old one. ``by`` is who logged in, and ``detail`` how, for the audit log.
         """
         self._add(
             login_sessions,
@@ -149,9 +186,9 @@ class KeyRecords:
                 "peer": peer,
                 "agent": agent,
             },
-            expired=login_sessions.c.expires_at <= created_at,
             password_hash=password_hash,
             at_most=at_most,
+            deed=None if by is None else Deed("login.ok", account_id, detail, by, created_at),
         )
 
     def session(self, digest: str, now: float) -> SessionRecord | None:
@@ -167,6 +204,14 @@ class KeyRecords:
     def sessions(self, account_id: str, now: float) -> tuple[SessionRecord, ...]:
         """List someone's valid sessions, newest first."""
         return tuple(map(_session, self._of(login_sessions, account_id, login_sessions.c.expires_at > now)))
+
+    def prune(self, now: float) -> int:
+        """Delete expired sessions and tokens and return their number; ``now`` must be trustworthy."""
+        with writing(self._engine) as connection:
+            return sum(
+                connection.execute(delete(table).where(table.c.expires_at <= now)).rowcount
+                for table in (login_sessions, api_tokens)
+            )
 
     def touch_session(self, id: str, now: float) -> None:  # noqa: A002
         """Remember when a session was last used."""
@@ -211,8 +256,12 @@ class KeyRecords:
         created_at: float,
         expires_at: float,
         by: Actor,
+        at_most: int | None = None,
     ) -> None:
-        """Keep a token; forget those that have expired. ``Refused`` ``unknown_account`` or ``account_disabled``."""
+        """Keep a token. ``Refused`` ``unknown_account`` or ``account_disabled``.
+
+        ``Refused`` ``too_many_tokens`` if the account already has ``at_most`` valid ones.
+        """
         self._add(
             api_tokens,
             {
@@ -224,8 +273,8 @@ class KeyRecords:
                 "created_at": created_at,
                 "expires_at": expires_at,
             },
-            expired=api_tokens.c.expires_at <= created_at,
             deed=Deed("token.create", id, f"scopes {', '.join(sorted(scopes))}", by, created_at),
+            limit=_Limit(at_most, "tokens", "tokens", api_tokens.c.expires_at > created_at),
         )
 
     def token(self, digest: str, now: float) -> TokenRecord | None:
@@ -260,8 +309,12 @@ class KeyRecords:
         device: DeviceRef | None = None,
         created_at: float,
         by: Actor,
+        at_most: int | None = None,
     ) -> None:
-        """Keep a calendar's address. ``Refused`` ``unknown_account`` or ``account_disabled``."""
+        """Keep a calendar's address. ``Refused`` ``unknown_account`` or ``account_disabled``.
+
+        ``Refused`` ``too_many_feeds`` if the account already has ``at_most``.
+        """
         self._add(
             feeds,
             {
@@ -274,6 +327,7 @@ class KeyRecords:
                 "created_at": created_at,
             },
             deed=Deed("feed.create", id, kind, by, created_at),
+            limit=_Limit(at_most, "feeds", "calendars", true()),
         )
 
     def feed(self, digest: str) -> FeedRecord | None:
@@ -294,10 +348,10 @@ class KeyRecords:
         table: Table,
         values: dict[str, object],
         *,
-        expired: ColumnElement[bool] | None = None,
         password_hash: str | None = None,
         at_most: int | None = None,
         deed: Deed | None = None,
+        limit: _Limit | None = None,
     ) -> None:
         with writing(self._engine) as connection:
             # Under the same lock as disabling and changing passwords: no key is made that these would have ended.
@@ -313,16 +367,19 @@ class KeyRecords:
                 raise Refused("account_disabled", "this account is disabled; ask an admin")
             if password_hash is not None and account.password_hash != password_hash:
                 raise Refused("changed_meanwhile", "the password was changed meanwhile; log in again")
-            if expired is not None:
-                connection.execute(delete(table).where(expired))
+            if limit is not None:
+                # Counted under the lock, so that of two at once the second sees the first.
+                _check_limit(connection, table, values["account_id"], limit)
             try:
                 connection.execute(insert(table).values(**values))
             except IntegrityError:
                 raise Refused("key_taken", "there is such a key already; try again") from None
-            if at_most is not None:
-                _end_oldest(connection, table, values, at_most)
+            ended = () if at_most is None else _end_oldest(connection, table, values, at_most)
             if deed is not None:
-                write_audit(connection, [deed])
+                replaced = [
+                    Deed("session.end", key_id, "too many at once", deed.by, deed.at) for key_id in ended
+                ]
+                write_audit(connection, [deed, *replaced])
 
     def _find(self, table: Table, digest: str, *conditions: ColumnElement[bool]) -> Row[Any] | None:
         try:

@@ -9,24 +9,41 @@ next to a busy event loop every hand-over takes milliseconds.
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
-from collections.abc import Iterable
+import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.records.sqlite_trouble import exclusive_reader, is_damage, is_disk_full, set_aside
 
 __all__ = ["LastReport", "LastReports"]
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS inventories (
-    number INTEGER PRIMARY KEY, node_id TEXT NOT NULL UNIQUE, hello BLOB NOT NULL, facts BLOB, process_table BLOB
+CREATE TABLE inventories (
+    number INTEGER PRIMARY KEY, node_id TEXT NOT NULL UNIQUE, hello BLOB NOT NULL, facts BLOB, process_table BLOB,
+    checksum INTEGER
 );
-CREATE TABLE IF NOT EXISTS shelves (number INTEGER PRIMARY KEY, content BLOB NOT NULL);
+CREATE TABLE shelves (number INTEGER PRIMARY KEY, content BLOB NOT NULL, checksum INTEGER);
 """
-_VERSION = 2
+_ADD_CHECKSUMS = """
+ALTER TABLE inventories ADD COLUMN checksum INTEGER;
+ALTER TABLE shelves ADD COLUMN checksum INTEGER;
+UPDATE inventories SET checksum = checksum_of(number, node_id, hello, facts, process_table);
+UPDATE shelves SET checksum = checksum_of(number, content);
+"""
+_DROP = "DROP TABLE IF EXISTS inventories; DROP TABLE IF EXISTS samples; DROP TABLE IF EXISTS shelves;"
+_WITHOUT_CHECKSUMS = 2
+_VERSION = 3
 _PAGE_BYTES = 16_384
 """Shelves are large: SQLite's usual 4 kB pages would only mean more of them."""
 SHELF_NODES = 256
@@ -62,37 +79,100 @@ class LastReport(Struct, frozen=True, kw_only=True):
     """The fleet's own; opaque here."""
 
 
+def _checksum(*parts: object) -> int:
+    """Return a checksum of a row: SQLite itself does not notice a flipped bit within a value."""
+    return zlib.crc32(_encoder.encode(parts))
+
+
 class LastReports:
     """The store. Blocking, and used from one thread at a time; trouble while writing is ``Failed``."""
 
     def __init__(self, file: Path) -> None:
         """Open or make the file; ``Misconfigured`` if that is impossible.
 
-        A damaged file is set aside as ``*.damaged`` and a new one begun: what it held comes back by itself.
+        A damaged file is set aside as ``*.damaged`` and a new one begun: what it held comes back by itself. On a full
+        disk the file is only read; ``save`` fails until there is room and then opens it.
         """
         self._file = file
         self._numbers: dict[str, int] = {}
+        self._next_number = 1
         self._shelves: dict[int, dict[int, _Entry]] = {}
         self._inventories: dict[str, tuple[bytes, bytes | None, bytes | None]] = {}
+        self._connection: sqlite3.Connection | None = None
+        self.damage: str | None = None
+        """What was found damaged since the start, for people."""
+        self._mending(self._start, lambda: None)
+
+    def _start(self) -> None:
         try:
             self._connection = self._open()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
+        except sqlite3.OperationalError as error:
+            if is_damage(error, self._file):
+                raise
+            if not is_disk_full(error, self._file.parent):
                 raise Misconfigured(
-                    f"cannot open {file}: {error}; let this user write the folder, or choose another hub.state_dir"
+                    f"cannot open {self._file}: {error}; let this user write the folder, or choose another "
+                    "hub.state_dir"
                 ) from error
-            for suffix in ("", "-wal", "-shm"):
-                part = file.with_name(file.name + suffix)
-                if part.exists():
-                    part.replace(part.with_name(part.name + ".damaged"))
-            self._connection = self._open()
-        self._numbers = dict(self._connection.execute("SELECT node_id, number FROM inventories"))
+            log.warning(
+                "the disk of %s is full: keeping the last state of nodes in memory only; free some space",
+                self._file.parent,
+            )
+        self._reading(self._read_shelves)
+
+    def _read_shelves(self, connection: sqlite3.Connection) -> None:
+        self._numbers = dict(connection.execute("SELECT node_id, number FROM inventories"))
         self._next_number = max(self._numbers.values(), default=0) + 1
-        for number, content in self._connection.execute("SELECT number, content FROM shelves"):
+        self._shelves = {}
+        summed = _has_checksums(connection)
+        columns = "number, content, checksum" if summed else "number, content, NULL"
+        for number, content, checksum in connection.execute(f"SELECT {columns} FROM shelves"):  # noqa: S608
+            if summed and checksum != _checksum(number, content):
+                self._note_damage("some nodes' last states cannot be read (a checksum is wrong)")
+                continue
             try:
                 self._shelves[number] = _shelf_decoder.decode(content)
-            except msgspec.DecodeError:
-                continue  # its nodes will tell their state again
+            except (msgspec.DecodeError, TypeError) as error:  # its nodes will send their state again
+                self._note_damage(f"some nodes' last states cannot be read ({error})")
+
+    def _reading(self, read: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Read through the open connection, or on a full disk through one that needs no room; None without a file."""
+        if self._connection is not None:
+            return read(self._connection)
+        if not self._file.exists() or self._file.stat().st_size == 0:
+            return None
+        with contextlib.closing(exclusive_reader(self._file)) as connection:
+            return read(connection)
+
+    def _mending(self, read: Callable[[], T], otherwise: Callable[[], T]) -> T:
+        """Read; if the file turns out to be damaged, set it aside, begin a new one, give something else."""
+        try:
+            return read()
+        except (sqlite3.DatabaseError, UnicodeDecodeError, ValueError, TypeError) as error:
+            if isinstance(error, sqlite3.DatabaseError) and not is_damage(error, self._file):
+                raise
+            self._set_aside(error)
+            return otherwise()
+
+    def _set_aside(self, error: Exception) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        self._note_damage(f"it is set aside as {self._file.name}.damaged ({error})")
+        self._numbers, self._shelves, self._inventories, self._next_number = {}, {}, {}, 1
+        try:
+            set_aside(self._file)
+        except OSError as trouble:
+            raise Misconfigured(
+                f"{self._file} is damaged and cannot be set aside: {trouble.strerror}; delete it, nodes send "
+                "their state again"
+            ) from trouble
+        self._start()
+
+    def _note_damage(self, what: str) -> None:
+        self.damage = f"{self._file.name} was damaged: {what}; check the disk (nodes send their state again)"
+        log.error("%s", self.damage)
 
     def _open(self) -> sqlite3.Connection:
         # It holds command lines: nobody else's to read. SQLite gives -wal and -shm the same rights.
@@ -105,20 +185,35 @@ class LastReports:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _VERSION):
-                # Another version's idea of a last state; nodes will tell theirs again.
-                connection.executescript(
-                    "DROP TABLE IF EXISTS inventories; DROP TABLE IF EXISTS samples; DROP TABLE IF EXISTS shelves;"
-                )
-            connection.executescript(_SCHEMA)
-            connection.execute(f"PRAGMA user_version={_VERSION}")
-        except sqlite3.DatabaseError:
+            if version != _VERSION:
+                self._begin(connection, version)
+        except BaseException:
             connection.close()
             raise
         return connection
 
+    def _begin(self, connection: sqlite3.Connection, version: int) -> None:
+        """Make the tables. Those of the last version are kept; of any other it is not known what they mean."""
+        columns = connection.execute("SELECT name FROM pragma_table_info('shelves')").fetchall()
+        if version == _WITHOUT_CHECKSUMS and ("checksum",) not in columns:
+            connection.create_function("checksum_of", -1, _checksum)
+            change = _ADD_CHECKSUMS
+        else:
+            change = _DROP + _SCHEMA
+            if columns:
+                self._note_damage(f"its version is {version}, which is unknown, so it was emptied")
+        connection.executescript(f"BEGIN IMMEDIATE; {change} PRAGMA user_version={_VERSION}; COMMIT;")
+
     def save(self, batch: Iterable[LastReport]) -> None:
-        """Write a batch durably, all or nothing."""
+        """Write a batch durably, all or nothing. A file that turns out to be damaged is set aside for a new one."""
+        kept = list(batch)
+        try:
+            self._save(kept)
+        except sqlite3.DatabaseError as error:  # only damage: any other is ``Failed``
+            self._set_aside(error)
+            self._save(kept)
+
+    def _save(self, batch: Iterable[LastReport]) -> None:
         inventories: dict[str, tuple[bytes, bytes | None, bytes | None]] = {}
         touched: set[int] = set()
         for kept in batch:
@@ -137,7 +232,7 @@ class LastReports:
             )
             touched.add(place)
         self._write(
-            [(self._numbers[node_id], node_id, *inventory) for node_id, inventory in inventories.items()],
+            [_inventory_row(self._numbers[node_id], node_id, *each) for node_id, each in inventories.items()],
             touched,
         )
         self._inventories.update(inventories)
@@ -145,31 +240,54 @@ class LastReports:
     def _write(
         self, inventories: list[tuple[object, ...]], shelves: set[int], removed: int | None = None
     ) -> None:
-        connection = self._connection
+        connection = self._opened()
         try:
             connection.execute("BEGIN IMMEDIATE")
             if removed is not None:
                 connection.execute("DELETE FROM inventories WHERE number = ?", (removed,))
-            connection.executemany("INSERT OR REPLACE INTO inventories VALUES (?, ?, ?, ?, ?)", inventories)
             connection.executemany(
-                "INSERT OR REPLACE INTO shelves VALUES (?, ?)",
-                [(place, _encoder.encode(self._shelves[place])) for place in sorted(shelves)],
+                "INSERT OR REPLACE INTO inventories VALUES (?, ?, ?, ?, ?, ?)", inventories
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO shelves VALUES (?, ?, ?)",
+                [_shelf_row(place, _encoder.encode(self._shelves[place])) for place in sorted(shelves)],
             )
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-            raise Failed(
-                f"cannot save to {self._file}: {error}; free some space or check the disk"
-            ) from error
+            if is_damage(error, self._file):
+                raise
+            raise self._failed(error) from error
+
+    def _opened(self) -> sqlite3.Connection:
+        """Return the connection, opening it if the disk was full before; ``Failed`` if it still is."""
+        if self._connection is None:
+            try:
+                self._connection = self._open()
+            except sqlite3.Error as error:
+                if is_damage(error, self._file):
+                    raise
+                raise self._failed(error) from error
+            log.info("%s is writable again", self._file)
+        return self._connection
+
+    def _failed(self, error: sqlite3.Error) -> Failed:
+        return Failed(f"cannot save to {self._file}: {error}; free some space or check the disk")
 
     def load_all(self) -> list[LastReport]:
         """Read every node's last state; a row that cannot be read is left out."""
-        rows = self._connection.execute(
-            "SELECT number, node_id, hello, facts, process_table FROM inventories"
-        )
+        return self._mending(lambda: self._reading(self._load_all) or [], list)
+
+    def _load_all(self, connection: sqlite3.Connection) -> list[LastReport]:
+        summed = _has_checksums(connection)
+        columns = f"number, node_id, hello, facts, process_table, {'checksum' if summed else 'NULL'}"
         reports = []
-        for number, node_id, hello, facts, table in rows:
+        for *row, checksum in connection.execute(f"SELECT {columns} FROM inventories"):  # noqa: S608
+            number, node_id, hello, facts, table = row
+            if summed and checksum != _checksum(*row):
+                self._note_damage("a node's last state cannot be read (its checksum is wrong)")
+                continue
             entry = self._shelves.get(number // SHELF_NODES, {}).get(number)
             if entry is not None:
                 reports.append(
@@ -188,6 +306,12 @@ class LastReports:
 
     def forget(self, node_id: str) -> None:
         """Drop what is kept of a node."""
+        try:
+            self._forget(node_id)
+        except sqlite3.DatabaseError as error:
+            self._set_aside(error)
+
+    def _forget(self, node_id: str) -> None:
         number = self._numbers.get(node_id)
         if number is None:
             return
@@ -199,4 +323,17 @@ class LastReports:
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
+
+
+def _has_checksums(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA user_version").fetchone()[0] >= _VERSION)
+
+
+def _inventory_row(number: int, node_id: str, *inventory: bytes | None) -> tuple[object, ...]:
+    return (number, node_id, *inventory, _checksum(number, node_id, *inventory))
+
+
+def _shelf_row(number: int, content: bytes) -> tuple[object, ...]:
+    return number, content, _checksum(number, content)

@@ -7,10 +7,30 @@ from sqlalchemy import Engine, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from gpuherd.model.errors import Refused
-from gpuherd.records.tables import join_tokens, node_credentials, node_revision, nodes
+from gpuherd.model.people import HUB, Actor
+from gpuherd.records.audit import Deed, moment, write_audit
+from gpuherd.records.tables import (
+    device_faults,
+    join_tokens,
+    known_devices,
+    node_credentials,
+    node_revision,
+    nodes,
+)
 from gpuherd.records.transactions import count_change, reading, revision_of, writing
 
-__all__ = ["EnrolledNodes", "JoinTokenRecord", "NodeRecord", "NodeRecords"]
+__all__ = ["EnrolledNodes", "JoinTokenRecord", "NodeRecord", "NodeRecords", "token_id"]
+
+_TOKEN_ID_LENGTH = 12
+
+
+def token_id(digest: str) -> str:
+    """Return the id of a join token in lists and in the audit log; it reveals nothing about the token itself."""
+    return digest[:_TOKEN_ID_LENGTH]
+
+
+def _admits(uses: int) -> str:
+    return "1 node" if uses == 1 else f"{uses} nodes"
 
 
 class NodeRecord(Struct, frozen=True, kw_only=True):
@@ -78,15 +98,16 @@ class NodeRecords:
             ).scalar_one_or_none()
             return None if found is None else str(found)
 
-    def add_token(self, *, digest: str, now: float, expires_at: float, uses: int) -> None:
-        """Keep a join token; forget those that have expired."""
+    def add_token(self, *, digest: str, now: float, expires_at: float, uses: int, by: Actor = HUB) -> None:
+        """Keep a join token."""
         with writing(self._engine) as connection:
-            connection.execute(delete(join_tokens).where(join_tokens.c.expires_at <= now))
             connection.execute(
                 insert(join_tokens).values(
                     digest=digest, created_at=now, expires_at=expires_at, uses_left=uses
                 )
             )
+            detail = f"for {_admits(uses)}, until {moment(expires_at)}"
+            write_audit(connection, [Deed("join_token.create", token_id(digest), detail, by, now)])
 
     def tokens(self, *, now: float) -> tuple[JoinTokenRecord, ...]:
         """List the join tokens that admit nodes, the oldest first."""
@@ -104,21 +125,37 @@ class NodeRecords:
                 )
             )
 
-    def remove_token(self, digest: str) -> bool:
+    def prune_tokens(self, now: float) -> int:
+        """Delete expired join tokens and return their number; ``now`` must be trustworthy."""
+        with writing(self._engine) as connection:
+            return connection.execute(delete(join_tokens).where(join_tokens.c.expires_at <= now)).rowcount
+
+    def remove_token(self, digest: str, *, now: float, by: Actor = HUB) -> bool:
         """Let a join token admit nobody any more; false if there is no such token."""
         with writing(self._engine) as connection:
             removed = connection.execute(delete(join_tokens).where(join_tokens.c.digest == digest))
-            return removed.rowcount == 1
+            if removed.rowcount != 1:
+                return False
+            write_audit(connection, [Deed("join_token.end", token_id(digest), "", by, now)])
+            return True
 
     def enrol(
-        self, *, node_id: str, name: str, credential: str, now: float, token: str | None = None
-    ) -> None:
+        self,
+        *,
+        node_id: str,
+        name: str,
+        credential: str,
+        now: float,
+        token: str | None = None,
+        by: Actor = HUB,
+    ) -> int:
         """Add a node with the digest of its credential, paid with one use of a join token if one is given.
 
-        All or nothing. ``Refused`` ``token_invalid`` if the token is unknown, spent or expired; ``name_taken`` if
-        there is a node with this id.
+        Returns the revision that has it. All or nothing. ``Refused`` ``token_invalid`` if the token is unknown, spent
+        or expired; ``name_taken`` if there is a node with this id.
         """
         with writing(self._engine) as connection:
+            detail = "without a join token"
             if token is not None:
                 spent = connection.execute(
                     update(join_tokens)
@@ -128,13 +165,15 @@ class NodeRecords:
                         join_tokens.c.expires_at > now,
                     )
                     .values(uses_left=join_tokens.c.uses_left - 1)
-                )
-                if spent.rowcount != 1:
+                    .returning(join_tokens.c.uses_left)
+                ).one_or_none()
+                if spent is None:
                     raise Refused(
                         "token_invalid",
                         "the join token is unknown, spent or expired; make a new one on the hub with "
                         "`gpuherd hub token create`",
                     )
+                detail = f"by join token {token_id(token)}, which admits {_admits(spent.uses_left)} more"
             try:
                 connection.execute(insert(nodes).values(id=node_id, name=name, enrolled_at=now))
             except IntegrityError:
@@ -146,9 +185,11 @@ class NodeRecords:
             connection.execute(
                 insert(node_credentials).values(digest=credential, node_id=node_id, created_at=now)
             )
-            count_change(connection, node_revision)
+            revision = count_change(connection, node_revision)
+            write_audit(connection, [Deed("node.enrol", node_id, detail, by, now)])
+            return revision
 
-    def replace_credential(self, *, node_id: str, credential: str, now: float) -> bool:
+    def replace_credential(self, *, node_id: str, credential: str, now: float, by: Actor = HUB) -> bool:
         """Give a node a new credential and void its old ones; false if there is no such node."""
         with writing(self._engine) as connection:
             if not connection.execute(
@@ -160,14 +201,17 @@ class NodeRecords:
                 insert(node_credentials).values(digest=credential, node_id=node_id, created_at=now)
             )
             count_change(connection, node_revision)
+            write_audit(connection, [Deed("node.credential", node_id, "", by, now)])
             return True
 
-    def remove(self, node_id: str) -> bool:
+    def remove(self, node_id: str, *, now: float, by: Actor = HUB) -> bool:
         """Forget a node and its credentials; false if there is no such node."""
         with writing(self._engine) as connection:
             # Named although the database cascades: a credential must not outlive its node on any backend.
-            connection.execute(delete(node_credentials).where(node_credentials.c.node_id == node_id))
+            for table in (node_credentials, known_devices, device_faults):
+                connection.execute(delete(table).where(table.c.node_id == node_id))
             removed = connection.execute(delete(nodes).where(nodes.c.id == node_id)).rowcount == 1
             if removed:
                 count_change(connection, node_revision)
+                write_audit(connection, [Deed("node.remove", node_id, "", by, now)])
             return removed

@@ -30,12 +30,17 @@ __all__ = [
     "accounts",
     "api_tokens",
     "audit",
+    "audit_names",
     "audit_retention",
     "booking_devices",
+    "booking_keys",
     "booking_revision",
     "bookings",
+    "device_faults",
     "feeds",
+    "hub_leases",
     "join_tokens",
+    "known_devices",
     "linux_names",
     "login_sessions",
     "memberships",
@@ -99,6 +104,47 @@ join_tokens = Table(
     Column("expires_at", Double, nullable=False),
     Column("uses_left", Integer, nullable=False),
 )
+
+known_devices = Table(
+    "known_devices",
+    metadata,
+    Column("node_id", IDENTIFIER, primary_key=True),
+    Column("uuid", IDENTIFIER, primary_key=True),
+    Column("gpu_index", Integer, nullable=False),
+    Column("name", KeptText(128), nullable=False),
+    Column("vendor", KeptText(128), nullable=False),
+    Column("memory_total_bytes", BigInteger),
+    Column("serial", KeptText(128)),
+    Column("slot", KeptText(128)),
+    Column("missing_since", Double),
+)
+"""Every whole GPU that a node, enrolled or not, has reported and no admin has forgotten."""
+
+device_faults = Table(
+    "device_faults",
+    metadata,
+    Column("node_id", IDENTIFIER, primary_key=True),
+    Column("uuid", IDENTIFIER, primary_key=True),
+    Column("code", KeptText(32), primary_key=True),
+    Column("message", KeptText(512), nullable=False),
+    Column("since", Double, nullable=False),
+    Column("boot_id", IDENTIFIER),
+    Column("driver_version", KeptText(128)),
+    Column("energy_joules", Double),
+    Column("acknowledged_at", Double),
+    Column("acknowledged_count", BigInteger, nullable=False),
+)
+"""Faults whose cause is not gone, and what was acknowledged of them."""
+
+hub_leases = Table(
+    "hub_leases",
+    metadata,
+    Column("id", KeptText(32), primary_key=True),
+    Column("host", KeptText(256), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("renewed_at", Double, nullable=False),
+)
+"""Leases of the hubs that run on these records, see ``leases.py``."""
 
 node_revision = Table(
     "node_revision",
@@ -229,6 +275,17 @@ audit = Table(
 """Who did what. ``label`` only where no account did it: an account's name is looked up, so that erasing the account
 erases it here, too. Triggers refuse every change but pruning, and forgetting where an erased account came from."""
 
+audit_names = Table(
+    "audit_names",
+    metadata,
+    Column("audit_id", COUNTED, ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True),
+    Column("linux_name", KeptText(128), primary_key=True),
+    Column("is_given", Boolean(create_constraint=False), nullable=False),
+    Index("ix_audit_names_linux_name", "linux_name"),
+)
+"""Linux names that an entry gave to an account or took from it. They are people's names, so they are stored apart from
+the log and deleted with the account. Triggers refuse to change them, or to delete one that an account still has."""
+
 audit_retention = Table(
     "audit_retention",
     metadata,
@@ -299,3 +356,15 @@ booking_devices = Table(
 )
 """Times and ``holds`` are the booking's, kept equal by the foreign key, so that the database itself can compare those
 of one device: an exclusion constraint in PostgreSQL, triggers in SQLite."""
+
+booking_keys = Table(
+    "booking_keys",
+    metadata,
+    Column("account_id", ACCOUNT_ID, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True),
+    Column("key_digest", DIGEST, primary_key=True),
+    Column("request_digest", DIGEST, nullable=False),
+    Column("booking_id", Integer, ForeignKey("bookings.id", ondelete="CASCADE"), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Index("ix_booking_keys_made_at", "made_at"),
+)
+"""Idempotency keys of the last day, each with the booking (or the first of a series) that its request made."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -13,15 +14,19 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from gpuherd.model.errors import Failed, Refused
+from gpuherd.records.sqlite_trouble import is_damage
 from gpuherd.records.texts import UnkeepableText
 
 __all__ = [
     "READS_ONLY",
+    "RESTORE",
     "BadText",
+    "OutcomeUnknown",
     "RecordsFailed",
     "count_change",
     "lock",
     "reading",
+    "reason_of",
     "revision_of",
     "writing",
 ]
@@ -30,11 +35,19 @@ READS_ONLY = "gpuherd_reads_only"
 """Execution option of a connection: see ``database.py``, which begins such a transaction without a writer's lock."""
 
 
+RESTORE = "stop the hub and restore a backup with `gpuherd hub restore FILE --replace`"
+"""The remedy for damaged records."""
+
+
 class RecordsFailed(Failed):
     """The database did not do what was asked of it.
 
     The text says why, for who runs the hub: it may name hosts, files and tables, which are nobody else's business.
     """
+
+
+class OutcomeUnknown(RecordsFailed):
+    """The database connection broke during a commit: the change may or may not have been made."""
 
 
 def _failed(error: SQLAlchemyError) -> RecordsFailed:
@@ -46,12 +59,9 @@ def _failed(error: SQLAlchemyError) -> RecordsFailed:
         return RecordsFailed(
             "the records cannot be read or written: the database went away or did not answer in time; is it running?"
         )
-    # Only the first line: PostgreSQL tells the values on the next.
-    reason = (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
+    reason = reason_of(error)
     if "disk is full" in reason or "No space left" in reason:
-        return RecordsFailed(
-            f"the records cannot be written: {reason}; free some space where the database is kept"
-        )
+        return RecordsFailed(f"the records cannot be written: {reason}")
     if "database is locked" in reason:
         return RecordsFailed(
             "the records are busy: another program is writing to them; try again in a moment"
@@ -59,11 +69,25 @@ def _failed(error: SQLAlchemyError) -> RecordsFailed:
     return RecordsFailed(f"the records cannot be read or written: {reason}")
 
 
+def reason_of(error: SQLAlchemyError) -> str:
+    """Return why a database failed, with the remedy where one is known."""
+    original = getattr(error, "orig", None) or error
+    # Only the first line: PostgreSQL puts values on the next.
+    reason = (str(original).strip().splitlines() or ["no reason given"])[0]
+    if "disk is full" in reason or "No space left" in reason:
+        return f"{reason}; free some space on the disk of the database"
+    if "readonly database" in reason:
+        return f"{reason}; let the hub's user write the file and its folder, or if that is so, {RESTORE}"
+    if isinstance(original, sqlite3.Error) and is_damage(original):
+        return f"the database is damaged ({reason}); {RESTORE}"
+    return reason
+
+
 class BadText(Refused):
     """Something that no database keeps; nothing is found by it, either."""
 
     def __init__(self) -> None:
-        super().__init__("bad_text", "a text or number is too long, or has characters that cannot be kept")
+        super().__init__("bad_text", "a text or number is too long, or has characters that cannot be stored")
 
 
 @contextmanager
@@ -93,9 +117,22 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """Write everything or nothing. ``Failed`` if the database cannot be written."""
-    with _telling(), engine.begin() as connection:
-        yield connection
+    """Write everything or nothing. ``Failed`` if the database cannot be written.
+
+    ``OutcomeUnknown`` if the connection broke during the commit, so that it may or may not have taken effect.
+    """
+    is_committing = False
+    with _telling():
+        try:
+            with engine.begin() as connection:
+                yield connection
+                is_committing = True
+        except DBAPIError as error:
+            if is_committing and error.connection_invalidated:
+                raise OutcomeUnknown(
+                    "the connection to the database broke during a commit; the change may or may not have been made"
+                ) from error
+            raise
 
 
 def lock(connection: Connection, revision: Table) -> None:

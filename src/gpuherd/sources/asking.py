@@ -35,14 +35,21 @@ class HttpQuestions:
         self._session: aiohttp.ClientSession | None = None
         self._resolver: NodeResolver | None = None
 
+    async def get(self, target: Target, port: int, path: str) -> HttpAnswer:
+        """Get and read the whole answer; ``ContactFailed`` names the node and says what to do."""
+        return await self._ask("GET", target, port, path, None)
+
     async def post(self, target: Target, port: int, path: str, body: bytes) -> HttpAnswer:
         """Post and read the whole answer; ``ContactFailed`` names the node and says what to do."""
+        return await self._ask("POST", target, port, path, body)
+
+    async def _ask(self, method: str, target: Target, port: int, path: str, body: bytes | None) -> HttpAnswer:
         where = f"{target.address} port {port}"
         try:
             url = URL.build(scheme="http", host=target.address, port=port, path=path)
             async with (
                 asyncio.timeout(self._deadline_seconds),
-                self._opened().post(url, data=body, allow_redirects=False) as response,
+                self._opened().request(method, url, data=body, allow_redirects=False) as response,
             ):
                 return HttpAnswer(response.status, await _capped(response, where))
         except ContactFailed:
@@ -56,7 +63,7 @@ class HttpQuestions:
         except aiohttp.ClientConnectorError as error:
             raise ContactFailed("unreachable", _unreachable(where, error)) from error
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            raise ContactFailed("link_lost", f"{where} hung up before it had answered") from error
+            raise ContactFailed("link_lost", f"{where} closed the connection without a response") from error
         except (aiohttp.ClientError, ValueError) as error:
             raise ContactFailed(
                 "garbled", f"{where} does not speak HTTP as it should: {clean(str(error), 160)}"

@@ -12,6 +12,7 @@ from gpuherd.model.hosts import HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessSample, ProcessTable, ProcessUse, UseKind, UseSample
 from gpuherd.model.reports import MAX_DEVICES, NodeFacts, Problem, Report, Sample
 from gpuherd.model.text import COMMAND_LENGTH, clean
+from gpuherd.sources.old_values import whole
 
 __all__ = ["MAX_PROCESSES", "Assembly", "Scrub", "SteadyParts", "command_line", "remembering"]
 
@@ -89,14 +90,21 @@ class Assembly:
             self.add_problem(problem)
         return place
 
-    def takes_use_of(self, pid: int) -> bool:
-        """Tell whether a process on a GPU would still be shown; if not, the rest of it need not be read."""
-        if len(self._uses) >= MAX_USES:
-            return False
-        if pid in self._place_of_pid or len(self._processes) < MAX_PROCESSES:
-            return True
-        self._omitted += 1
-        return False
+    def pid_of_use(self, device: int, told: object) -> int | None:
+        """Read the pid of a process on a GPU; none if it is no pid or there are too many: that GPU is not free then."""
+        pid = whole(told, 0, 2**32)
+        if pid is not None and len(self._uses) < MAX_USES:
+            if pid in self._place_of_pid or len(self._processes) < MAX_PROCESSES:
+                return pid
+            self._omitted += 1
+        self.lacks_processes(device, "a process could not be read" if pid is None else "there are too many")
+        return None
+
+    def lacks_processes(self, device: int | None, why: str) -> None:
+        """Say that the processes of a GPU, or of all, are not all known."""
+        uuid = None if device is None else self._devices[device].uuid
+        message = f"not all processes are known: {why}"
+        self.add_problem(Problem(code="processes_failed", message=message, device_uuid=uuid))
 
     def position_of(self, uuid: str) -> int | None:
         """Find a GPU that was added."""

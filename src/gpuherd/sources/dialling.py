@@ -17,6 +17,8 @@ from aiohttp import (
     ConnectionTimeoutError,
     DummyCookieJar,
     TCPConnector,
+    TraceConfig,
+    TraceRequestRedirectParams,
     WSServerHandshakeError,
 )
 from msgspec import Struct
@@ -60,14 +62,30 @@ class Place(Struct, frozen=True, kw_only=True):
         )
 
 
+async def _refuse_redirect(_: ClientSession, __: object, told: TraceRequestRedirectParams) -> None:
+    """Do not follow: where the hub dials is for the list of nodes to say. ``ws_connect`` has no option for it."""
+    answer = told.response
+    answer.close()
+    raise WSServerHandshakeError(
+        answer.request_info,
+        answer.history,
+        status=answer.status,
+        message="a redirect",
+        headers=answer.headers,
+    )
+
+
 def new_session(resolver: NodeResolver, connect_seconds: float) -> ClientSession:
     """Make a session that dials directly, follows nothing and keeps nothing."""
+    tracing = TraceConfig()
+    tracing.on_request_redirect.append(_refuse_redirect)
     return ClientSession(
         connector=TCPConnector(limit=0, resolver=resolver),
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None, sock_connect=connect_seconds),
         headers={"User-Agent": f"gpuherd-hub/{__version__}"},
         trust_env=False,
+        trace_configs=[tracing],
     )
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.processes import Process, ProcessSample, UseSample
 from gpuherd.model.reports import Problem, Report
-from gpuherd.model.text import clean
+from gpuherd.model.text import clean, clip
 from gpuherd.sources.assembly import Assembly, Scrub, command_line
 from gpuherd.sources.drop_host import read_host
 from gpuherd.sources.following import ContactFailed
@@ -38,7 +38,10 @@ GPU_COLUMNS = (
 PROCESS_COLUMNS = ("timestamp", "gpu_uuid", "used_gpu_memory", "process_name", "pid")
 BLOCK_SECONDS = 3.0
 """Rows of one block are stamped one after the other."""
+CHILDREN_NAMED = 5
 _METRICS = GPU_COLUMNS[3:8]
+_NO_ROWS = ("timestamp", "warning", "no running")
+"""How lines of the file of processes begin that say nothing of them."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _START = re.compile(r"[A-Z][a-z]{2} +([A-Z][a-z]{2}) +(\d{1,2}) (\d{2}:\d{2}:\d{2}) (\d{4})")
 
@@ -59,6 +62,11 @@ class _Owners(Struct, frozen=True):
     start_of_pid: Mapping[int, float]
     relatives: Mapping[int, Sequence[int]]
     """Children, then parents."""
+    children: Mapping[int, Sequence[int]]
+
+    def living_children(self, pid: int) -> list[int]:
+        """Give the children of a process that are still there."""
+        return [child for child in self.children.get(pid, ()) if child in self.user_of_pid]
 
     def speaker_for(self, pid: int) -> int | None:
         """Find the process whose owner also owns ``pid``: itself, else a child or parent that is still there."""
@@ -128,7 +136,7 @@ def _add_gpu(assembly: Assembly, row: Row) -> None:
             uuid=uuid,
             index=index,
             name=label(row["name"]) or "NVIDIA GPU",
-            memory_total_bytes=mebibytes(row["memory.total"]),
+            memory_total_bytes=mebibytes(row["memory.total"]) or None,
             memory_basis="framebuffer_with_reserved",
         ),
         DeviceSample(
@@ -137,7 +145,7 @@ def _add_gpu(assembly: Assembly, row: Row) -> None:
             memory_used_bytes=mebibytes(row["memory.used"]),
             temperature_celsius=number(row["temperature.gpu"], -60, 250),
         ),
-        value_problems(uuid, index, [(name, row[name]) for name in _METRICS]),
+        value_problems(uuid, index, [(name, row[name]) for name in _METRICS], "utilization.gpu"),
     )
 
 
@@ -155,6 +163,8 @@ def _add_processes(
         assembly.add_problem(Problem(code="processes_failed", message=message))
         return
     rows = [(row, naive_seconds(row["timestamp"])) for row in _rows(files["processes"], PROCESS_COLUMNS)]
+    if _ends_unread(files["processes"]):
+        assembly.lacks_processes(None, "the end of their file cannot be read")
     block = next((stamp for _, stamp in reversed(rows) if stamp is not None), None)
     if block is None or newest - block > longest:
         return
@@ -164,24 +174,48 @@ def _add_processes(
             _add_process(assembly, row, owners, zone, scrub)
 
 
+def _ends_unread(content: bytes) -> bool:
+    """Whether the last line is neither a process with its time nor one that says nothing of processes."""
+    lines = (line.strip() for line in reversed(lines_of(content)))
+    last = next((line for line in lines if line and not line.lower().startswith(_NO_ROWS)), None)
+    if last is None:
+        return False
+    row = next(_rows(last.encode() + b"\n", PROCESS_COLUMNS), None)
+    return row is None or naive_seconds(row["timestamp"]) is None
+
+
 def _add_process(
     assembly: Assembly, row: Row, owners: _Owners | None, zone: float | None, scrub: Scrub
 ) -> None:
-    pid = whole(row["pid"], 0, 2**32)
     device = assembly.position_of(clean(row["gpu_uuid"], 96))
-    if pid is None or device is None or not assembly.takes_use_of(pid):
+    if device is None and not row["gpu_uuid"].startswith("GPU-"):
+        assembly.lacks_processes(None, "one is on a slice or a GPU that is not told")
+    pid = None if device is None else assembly.pid_of_use(device, row["pid"])
+    if pid is None or device is None:
         return
     speaker = None if owners is None else owners.speaker_for(pid)
-    start = None if owners is None or speaker is None else owners.start_of_pid.get(speaker)
+    is_gone = owners is not None and pid not in owners.user_of_pid
+    children = owners.living_children(pid) if owners is not None and is_gone else []
+    has_start = speaker is not None and (speaker == pid or speaker in children)
+    start = (
+        owners.start_of_pid.get(speaker) if owners is not None and speaker is not None and has_start else None
+    )
     name = label(row["process_name"], 4096)
+    command = None if name is None else command_line([name], scrub)
+    if children:
+        # Its memory comes free when these end; who may read command lines is who may kill them.
+        named = ", ".join(map(str, children[:CHILDREN_NAMED])) + (
+            ", …" if len(children) > CHILDREN_NAMED else ""
+        )
+        command = f"{clip(command or 'a process', 300)} (ended; its children still run: {named})"
     assembly.add_use(
         device,
         Process(
             pid=pid,
             user=None if owners is None or speaker is None else owners.user_of_pid[speaker],
-            started_at=None if start is None or zone is None or speaker != pid else max(0.0, start - zone),
-            command=None if name is None else command_line([name], scrub),
-            is_gone=owners is not None and pid not in owners.user_of_pid,
+            started_at=None if start is None or zone is None else max(0.0, start - zone),
+            command=command,
+            is_gone=is_gone,
         ),
         ProcessSample(),
         UseSample(gpu_memory_bytes=mebibytes(row["used_gpu_memory"])),
@@ -202,7 +236,10 @@ def _owners(content: bytes | None) -> _Owners | None:
             started = start_time(start)
             if started is not None:
                 starts[int(pid)] = started
-    return _Owners(users, starts, _relatives(_children(lines[0]))) if users else None
+    if not users:
+        return None
+    children = _children(lines[0])
+    return _Owners(users, starts, _relatives(children), children)
 
 
 def _relatives(children: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:

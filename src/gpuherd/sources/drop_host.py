@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 
 from gpuherd.model.hosts import Disk, HostFacts, HostSample
@@ -15,13 +15,19 @@ __all__ = ["read_host"]
 MAX_DISKS = 32
 _LOADS = re.compile(r"load averages?: *(\d+(?:[.,]\d+)?),? +(\d+(?:[.,]\d+)?),? +(\d+(?:[.,]\d+)?)")
 _UP = re.compile(r"\bup +(?:(\d{1,6}) days?, +)?(?:(\d{1,2}):(\d{2})|(\d{1,2}) min)")
+_FOLDER = re.compile(r"(\d{1,9}(?:[.,]\d{1,3})?)([KMGT])\s+(/\S{1,100})")
+LEAST_FOLDER_BYTES = 10 * 2**30
+"""As in the older page: who has less is not named."""
 _MIB = 2**20
+_IN_MEMORY = frozenset({"udev", "tmpfs", "devtmpfs", "ramfs", "shm", "none", "efivarfs"})
+"""What `df` lists that is no disk."""
 
 
 def read_host(name: str, files: Mapping[str, bytes]) -> tuple[HostFacts, HostSample, tuple[int | None, ...]]:
     """Give facts, sample and space used of each disk; whatever is not in the files is unknown."""
     status = _lines(files.get("status"))
     disks = _disks(_lines(files.get("disks"))) or _disks(status)
+    disks |= dict(_folders(_lines(files.get("local")), disks))
     memory_total, memory_used = _memory(status)
     cpu_count = next((int(line) for line in status if re.fullmatch(r" *\d{1,6} *", line)), None)
     uptime = next((line for line in status if "load average" in line), "")
@@ -55,11 +61,27 @@ def _disks(lines: list[str]) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for line in lines:
         words = line.split(None, 5)
-        if len(words) == 6 and words[0].startswith("/") and words[5].startswith("/"):
+        # The file system may be no path: a ZFS data set, overlay. Lines of `free` and `uptime` name no mount point.
+        if len(words) == 6 and words[0] not in _IN_MEMORY and words[5].startswith("/"):
             total, used = number(words[1], 0, 2**43), number(words[2], 0, 2**43)
             if total is not None and used is not None and len(found) < MAX_DISKS:
                 found.setdefault(clean(words[5].strip()), (int(total * 1024), int(used * 1024)))
     return found
+
+
+def _folders(lines: list[str], disks: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Read what ``du -sh /local/*`` printed: who fills the disk, the largest first, as shares of the first disk."""
+    total = next((total for total, _ in disks.values()), None)
+    if total is None:
+        return
+    sizes: dict[str, int] = {}
+    for line in lines:
+        if found := _FOLDER.fullmatch(line.strip()):
+            size = _decimal(found[1])
+            if size is not None:
+                sizes[clean(found[3])] = int(size * 1024 ** (1 + "KMGT".index(found[2])))
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[: MAX_DISKS - len(disks)]
+    yield from ((mount, (total, used)) for mount, used in largest if LEAST_FOLDER_BYTES < used <= total)
 
 
 def _memory(lines: list[str]) -> tuple[int | None, int | None]:

@@ -15,7 +15,15 @@ from gpuherd.model.reports import Report
 from gpuherd.model.text import clean
 from gpuherd.sources.assembly import Scrub, SteadyParts, remembering
 from gpuherd.sources.drop_csv import read_drop
-from gpuherd.sources.folder_reading import MAX_FILE_BYTES, Drop, open_folder, read_file, scan
+from gpuherd.sources.folder_reading import (
+    HOSTS_NAME,
+    MAX_FILE_BYTES,
+    Drop,
+    open_folder,
+    read_file,
+    read_hosts_json,
+    scan,
+)
 from gpuherd.sources.following import Arrivals, ContactFailed
 from gpuherd.sources.node_clock import zone_seconds
 from gpuherd.sources.settings import FolderSettings
@@ -80,7 +88,14 @@ class FolderWatch:
         self._wall = wall
         self._monotonic = monotonic
         self._hosts: dict[str, _Host] = {}
+        self._listed: dict[str, str] | None = None
+        """The hosts that an older tool's hosts.json names, with their shown names; none: there is no such file."""
+        self._list_trouble = ""
+        self._kept: frozenset[str] | None = None
+        """Whom that list leaves in this folder, with those who report in our own form."""
         self._left_out = 0
+        self._told_left_out: str | None = None
+        self._remembered: frozenset[str] = frozenset()
         self._reading: asyncio.Future[list[_Found]] | None = None
         self.look_every_seconds = min(2.0, max(0.25, settings.interval_seconds / 10))
 
@@ -88,6 +103,7 @@ class FolderWatch:
         """Look once and hand over what is new; ``Failed`` if the folder cannot be read or does not answer."""
         # One look at a time, in a thread that nobody waits for at the end: a dead NFS server blocks it for ever.
         if self._reading is None:
+            self._remembered = frozenset(self._arrivals.senders("file"))
             self._reading = in_thread(self._read, "read folder")
         try:
             async with asyncio.timeout(LOOK_DEADLINE_SECONDS):
@@ -101,19 +117,24 @@ class FolderWatch:
                 self._reading = None
         for one in found:
             self._hand_over(one)
+        if self._kept is not None:
+            self._arrivals.keep_only(str(self._settings.path), self._kept)
         self._tell_silence()
+        self._tell_left_out()
 
     # -- in the thread ---------------------------------------------------------------------------------------------
 
     def _read(self) -> list[_Found]:
         found: list[_Found] = []
         with open_folder(self._settings.path) as folder:
-            drops, left_out = scan(folder, self._settings.max_nodes)
-            if left_out and not self._left_out:
-                log.warning(
-                    "%s: %d hosts more than folders.max_nodes are left out", self._settings.path, left_out
-                )
-            self._left_out = left_out
+            self._read_list(folder)
+            drops, self._left_out = scan(folder, self._settings.max_nodes, self._is_known)
+            self._kept = None
+            if self._listed:
+                drops = {name: drop for name, drop in drops.items() if name in self._listed or "json" in drop}
+                self._kept = frozenset((*self._listed, *drops))
+                for name in self._hosts.keys() - self._kept:
+                    del self._hosts[name]
             for gone in self._hosts.keys() - drops.keys():
                 if not self._hosts[gone].has_arrived:
                     del self._hosts[gone]
@@ -125,6 +146,32 @@ class FolderWatch:
                         host.read = drop
                         found.append(one)
         return found
+
+    def _read_list(self, folder: int) -> None:
+        """Read hosts.json. One that is damaged, half written or empty changes nothing: the last good one counts."""
+        trouble = ""
+        try:
+            listed = read_hosts_json(folder)
+            if listed is None or listed:
+                self._listed = listed
+            else:
+                trouble = "it names no host"
+        except Failed as error:
+            trouble = str(error)
+        if trouble and trouble != self._list_trouble:
+            log.warning(
+                "%s/%s: %s; %s",
+                self._settings.path,
+                HOSTS_NAME,
+                trouble,
+                "the last good list stays" if self._listed else "all hosts in the folder are shown",
+            )
+        self._list_trouble = trouble
+
+    def _is_known(self, name: str) -> bool:
+        """Tell whether a host has reported before, including before a restart of the hub."""
+        host = self._hosts.get(name)
+        return (host is not None and host.has_arrived) or name.lower().replace("_", "-") in self._remembered
 
     def _is_ready(self, host: _Host, drop: Drop) -> bool:
         """Tell whether there is something new that is not being written right now."""
@@ -155,7 +202,7 @@ class FolderWatch:
         except ContactFailed as failure:
             return _Found(host=name, failure=failure)
         except Exception as error:  # the files of one host must not keep us from those of the others
-            log.exception("%s: reading the files of %s failed unexpectedly", self._settings.path, name)
+            log.exception("%s: unexpected error while reading the files of %s", self._settings.path, name)
             return _Found(
                 host=name,
                 failure=ContactFailed(
@@ -217,6 +264,7 @@ class FolderWatch:
                 "file",
                 interval_seconds=self._settings.interval_seconds,
                 place=str(self._settings.path),
+                shown=(self._listed or {}).get(found.host, ""),
             )
             host.has_arrived = True
             if self._is_new(host, found):
@@ -226,7 +274,7 @@ class FolderWatch:
         except Refused as error:
             if host.refusal != str(error):
                 host.refusal = str(error)
-                log.warning("%s: the files of %s are not taken: %s", self._settings.path, found.host, error)
+                log.warning("%s: ignoring the files of %s: %s", self._settings.path, found.host, error)
             if host.has_arrived:
                 self._trouble(found.host, ContactFailed("garbled", str(error)))
 
@@ -252,6 +300,19 @@ class FolderWatch:
                         "nvidia-smi hangs there; if not, the scripts or the copying have stopped",
                     ),
                 )
+
+    def _tell_left_out(self) -> None:
+        message = None
+        if self._left_out:
+            message = (
+                f"the folder {self._settings.path} has files of {self._settings.max_nodes + self._left_out} hosts, "
+                f"{self._left_out} more than folders.max_nodes; these are left out: remove files that are no host's, "
+                "or raise folders.max_nodes"
+            )
+        if message is not None and self._told_left_out is None:
+            log.warning("%s", message)
+        self._told_left_out = message
+        self._arrivals.left_out(str(self._settings.path), message)
 
     def _trouble(self, name: str, failure: ContactFailed | None) -> None:
         host = self._hosts[name]

@@ -7,23 +7,39 @@ folder's own descriptor, and neither links nor pipes are followed or waited for.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from gpuherd.model.errors import Failed
+from gpuherd.model.text import clean
 
-__all__ = ["KINDS", "MAX_FILE_BYTES", "Drop", "Stamp", "open_folder", "read_file", "scan"]
+__all__ = [
+    "HOSTS_NAME",
+    "KINDS",
+    "MAX_FILE_BYTES",
+    "Drop",
+    "Stamp",
+    "is_dropped",
+    "open_folder",
+    "parse_hosts_json",
+    "read_file",
+    "read_hosts_json",
+    "scan",
+]
 
 MAX_FILE_BYTES = 4 * 2**20
 MAX_ENTRIES = 50_000
-KINDS = ("gpus", "processes", "users", "status", "cpus", "disks")
-_CSV = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]{{0,126}})_({'|'.join(KINDS)})\.csv")
+KINDS = ("gpus", "processes", "users", "status", "cpus", "disks", "local")
+_CSV = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]{{0,126}})_(?:({'|'.join(KINDS[:-1])})\.csv|(local)\.txt)")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,126}")
 _JSON = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,126})\.json")
-_OTHER_JSON = frozenset({"comments", "hosts", "fetch_stats_conf"})
+HOSTS_NAME = "hosts.json"
+_OTHER_JSON = frozenset({"comments", "hosts", "fetch_stats_conf", "stats", "statsV2"})
 """Files of the older tool that lie in the same folder and are no reports."""
 
 
@@ -54,10 +70,14 @@ def open_folder(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def scan(folder: int, max_hosts: int) -> tuple[dict[str, Drop], int]:
-    """List the hosts' files, and count the hosts that are one too many; ``Failed`` if the folder is no such folder."""
-    hosts: dict[str, dict[str, Stamp]] = {}
-    left_out: set[str] = set()
+def scan(
+    folder: int, max_hosts: int, is_known: Callable[[str], bool] = lambda _: False
+) -> tuple[dict[str, Drop], int]:
+    """List the hosts' files, and count the hosts above the limit; ``Failed`` if it is not such a folder.
+
+    Known hosts come first, so that files with made-up names cannot take their place.
+    """
+    found: dict[str, list[tuple[str, os.DirEntry[str]]]] = {}
     try:
         with os.scandir(folder) as entries:
             for count, entry in enumerate(entries):
@@ -66,31 +86,48 @@ def scan(folder: int, max_hosts: int) -> tuple[dict[str, Drop], int]:
                 host, kind = _named(entry.name)
                 if host is None:
                     continue
-                if host not in hosts and len(hosts) >= max_hosts:
-                    left_out.add(host)
-                    continue
-                with contextlib.suppress(FileNotFoundError):
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(found.st_mode):
-                        hosts.setdefault(host, {})[kind] = _stamp(found)
+                found.setdefault(host, []).append((kind, entry))
+        hosts: dict[str, Drop] = {}
+        left_out = 0
+        for host in sorted(found, key=lambda name: not is_known(name)):
+            if len(hosts) >= max_hosts:
+                left_out += 1
+            elif drop := _stamps(found[host]):
+                hosts[host] = drop
     except OSError as error:
         raise Failed(f"the folder cannot be listed: {error.strerror}; allow it to the hub's user") from error
-    return dict(hosts), len(left_out)
+    return hosts, left_out
+
+
+def _stamps(entries: Iterable[tuple[str, os.DirEntry[str]]]) -> Drop:
+    """Find the files of one host; links, folders and pipes are ignored."""
+    stamps: dict[str, Stamp] = {}
+    for kind, entry in entries:
+        with contextlib.suppress(FileNotFoundError):
+            found = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(found.st_mode):
+                stamps[kind] = _stamp(found)
+    return stamps
 
 
 def _named(file_name: str) -> tuple[str | None, str]:
     found = _CSV.fullmatch(file_name)
     if found is not None:
-        return found[1], found[2]
+        return found[1], found[2] or found[3]
     found = _JSON.fullmatch(file_name)
     if found is not None and found[1] not in _OTHER_JSON:
         return found[1], "json"
     return None, ""
 
 
+def is_dropped(file_name: str) -> bool:
+    """Whether a file is one of those that a host drops, by its name; a report of our own is not meant."""
+    return _CSV.fullmatch(file_name) is not None
+
+
 def file_name(host: str, kind: str) -> str:
     """Give the name under which a host's file was found."""
-    return f"{host}.json" if kind == "json" else f"{host}_{kind}.csv"
+    return f"{host}.json" if kind == "json" else f"{host}_{kind}.{'txt' if kind == 'local' else 'csv'}"
 
 
 def read_file(folder: int, host: str, kind: str, expected: Stamp) -> bytes | None:
@@ -120,3 +157,46 @@ def read_file(folder: int, host: str, kind: str, expected: Stamp) -> bytes | Non
 
 def _stamp(found: os.stat_result) -> Stamp:
     return Stamp(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def read_hosts_json(folder: int) -> dict[str, str] | None:
+    """Read the older page's hosts with their shown names; None if there is no file, ``Failed`` if it is damaged."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(HOSTS_NAME, flags, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Failed(
+            f"{HOSTS_NAME} cannot be opened ({error.strerror}); let the hub's user read it"
+        ) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Failed(f"{HOSTS_NAME} is not a file; replace it by one, or remove it")
+        content = os.pread(descriptor, MAX_FILE_BYTES + 1, 0)
+    except OSError as error:
+        raise Failed(f"{HOSTS_NAME} cannot be read ({error.strerror})") from error
+    finally:
+        os.close(descriptor)
+    return parse_hosts_json(content)
+
+
+def parse_hosts_json(content: bytes) -> dict[str, str]:
+    """Read ``{host: shown name}`` without entries that are no names; ``Failed`` says what is wrong with the whole."""
+    if len(content) > MAX_FILE_BYTES:
+        raise Failed(f"is larger than {MAX_FILE_BYTES >> 20} MiB; this is no {HOSTS_NAME}")
+    try:
+        found = json.loads(content.decode("utf-8-sig", errors="replace"))
+    except json.JSONDecodeError as error:
+        raise Failed(
+            f"line {error.lineno} is not JSON ({error.msg}); is it half written? Correct that line"
+        ) from None
+    except (RecursionError, ValueError):
+        raise Failed("is nested too deeply, or has absurd numbers in it; write it again") from None
+    if not isinstance(found, dict):
+        raise Failed('is not a table of hosts; write {"gpu01": "gpu01.example.org"}')
+    return {
+        host: clean(name.strip() or host)
+        for host, name in found.items()
+        if isinstance(name, str) and _HOST.fullmatch(host)
+    }

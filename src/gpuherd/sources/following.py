@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Protocol
 
 from gpuherd.model.errors import Failed
@@ -68,14 +68,21 @@ class Arrivals(Protocol):
     """Where nodes that nobody listed show up by themselves: old protocols, dropped files."""
 
     def intake(
-        self, name: str, way: NodeWay, *, interval_seconds: float, place: str = "", sender: str = ""
+        self,
+        name: str,
+        way: NodeWay,
+        *,
+        interval_seconds: float,
+        place: str = "",
+        sender: str = "",
+        shown: str = "",
     ) -> NodeIntake:
         """Know a node from now on, also after a restart; the same name gives the same intake.
 
         ``place``: where its reports lie, where there may be several such places with one name in each. ``sender``: the
-        address that speaks for it, where nothing better proves who that is; remembered too. ``Refused``
-        with ``name_invalid``, ``name_taken`` (it is enrolled or listed, comes another way or from another place) or
-        ``too_many_nodes``.
+        address that speaks for it, where nothing better proves who that is; remembered too. ``shown``: what people call
+        it, if that is another name. ``Refused`` with ``name_invalid``, ``name_taken`` (it is enrolled or listed, comes
+        another way or from another place) or ``too_many_nodes``.
         """
 
     def senders(self, way: NodeWay) -> Mapping[str, str]:
@@ -83,3 +90,9 @@ class Arrivals(Protocol):
 
     def trouble(self, name: str, failure: ContactFailed | None) -> None:
         """Show of a node that has arrived before why there is nothing new of it, or that all is well again."""
+
+    def keep_only(self, place: str, names: Container[str]) -> None:
+        """Forget the nodes of a place that are called otherwise: a list there names them no longer."""
+
+    def left_out(self, place: str, message: str | None) -> None:
+        """Show a notice that not all nodes of a place fit; None removes it."""

@@ -175,7 +175,7 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, hostname: str,
         uuid=uuid,
         index=index,
         name=label(gpu.get("name")) or "GPU",
-        memory_total_bytes=mebibytes(gpu.get("memory.total")),
+        memory_total_bytes=mebibytes(gpu.get("memory.total")) or None,
     )
     fan = number(gpu.get("fan.speed"), 0, 200)
     sample = DeviceSample(
@@ -189,7 +189,9 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, hostname: str,
         fan_ratio=None if fan is None else min(1.0, fan / 100),
     )
     device = assembly.add_device(
-        facts, sample, value_problems(uuid, index, [(name, gpu.get(name)) for name in _METRICS])
+        facts,
+        sample,
+        value_problems(uuid, index, [(name, gpu.get(name)) for name in _METRICS], "utilization.gpu"),
     )
     if device is None:
         return
@@ -199,13 +201,12 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, hostname: str,
         assembly.add_problem(Problem(code="processes_failed", message=message, device_uuid=uuid))
         return
     for process in processes[:MAX_PROCESSES_OF_GPU]:
-        if isinstance(process, dict):
-            _add_process(assembly, device, process, scrub)
+        _add_process(assembly, device, process if isinstance(process, dict) else {}, scrub)
 
 
 def _add_process(assembly: Assembly, device: int, process: dict[Any, Any], scrub: Scrub) -> None:
-    pid = whole(process.get("pid"), 0, 2**32)
-    if pid is None or not assembly.takes_use_of(pid):
+    pid = assembly.pid_of_use(device, process.get("pid"))
+    if pid is None:
         return
     arguments = _arguments(process.get("full_command")) or _arguments(process.get("command"))
     cpu_percent = number(process.get("cpu_percent"), 0, 1e8)

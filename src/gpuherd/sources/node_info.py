@@ -67,7 +67,7 @@ class NodeInfoWay:
         self._spoke_last: dict[str, tuple[str, str]] = {}
         if settings.password_file is None:
             log.warning(
-                "node_info nodes are asked with the password that everyone knows from the tool's README; change PASSWD "
+                "node_info nodes use the default password of the tool's README, which everyone knows; change PASSWD "
                 "on the nodes and name a file with the new one in reach.password_file"
             )
 

@@ -84,7 +84,7 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, node_id: str, 
         uuid=uuid,
         index=index,
         name=label(gpu.get("name")) or "GPU",
-        memory_total_bytes=mebibytes(gpu.get("tot_mem")),
+        memory_total_bytes=mebibytes(gpu.get("tot_mem")) or None,
         memory_basis="framebuffer_with_reserved",
     )
     sample = DeviceSample(
@@ -93,7 +93,7 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, node_id: str, 
         temperature_celsius=number(gpu.get("temp"), -60, 250),
     )
     metrics = [(field, gpu.get(field)) for field in ("use_mem", "tot_mem", "utilize", "temp")]
-    device = assembly.add_device(facts, sample, value_problems(uuid, index, metrics))
+    device = assembly.add_device(facts, sample, value_problems(uuid, index, metrics, "utilize"))
     if device is None:
         return
     users = gpu.get("users")
@@ -101,9 +101,10 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, node_id: str, 
         message = f"the node does not tell the processes of GPU {index}"
         assembly.add_problem(Problem(code="processes_failed", message=message, device_uuid=uuid))
         return
-    for user in users[:MAX_USERS_OF_GPU]:
-        pid = whole(user.get("pid"), 0, 2**32) if isinstance(user, dict) else None
-        if pid is not None and assembly.takes_use_of(pid):
+    for entry in users[:MAX_USERS_OF_GPU]:
+        user = entry if isinstance(entry, dict) else {}
+        pid = assembly.pid_of_use(device, user.get("pid"))
+        if pid is not None:
             command = label(user.get("command"), 4096)
             assembly.add_use(
                 device,

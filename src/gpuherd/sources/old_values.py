@@ -58,15 +58,21 @@ def _is_nothing(text: str) -> bool:
     return text.strip("[]").strip().lower() in _NOTHING
 
 
-def value_problems(uuid: str, index: int, values: Iterable[tuple[str, object]]) -> tuple[Problem, ...]:
+def value_problems(
+    uuid: str, index: int, values: Iterable[tuple[str, object]], utilization: str = ""
+) -> tuple[Problem, ...]:
     """Tell what stands where numbers should be: a lost GPU, or a driver that fails to answer.
 
     "[N/A]" is no problem: a card that lacks a sensor is a good card. "[Unknown Error]" is one, because the value that
-    could not be read might have said that the GPU is taken.
+    could not be read might have said that the GPU is taken. So might an impossible number in the field ``utilization``.
     """
     failed = []
     for name, value in values:
-        if not isinstance(value, str) or _is_nothing(value) or _NUMBER.match(value.strip()):
+        if value is None or (isinstance(value, str) and _is_nothing(value)):
+            continue
+        if not isinstance(value, str) or _NUMBER.match(value.strip()):
+            if name == utilization and ratio(value) is None:
+                failed.append(name)
             continue
         words = value.lower()
         if "is lost" in words:

@@ -137,6 +137,7 @@ class PullWay:
         async with self._gate.place(intake.node_id):
             socket = await self._dial(place)
             channel = SocketChannel(socket)
+            asked_at = self._links.monotonic()  # a node says hello only after our proof
             try:
                 await self._prove(place, socket, channel, self._secret_of(intake.node_id))
             except BaseException:
@@ -144,7 +145,10 @@ class PullWay:
                 raise
         try:
             ending = await self._links.serve(
-                intake.node_id, channel, interval_seconds=self._settings.interval_seconds
+                intake.node_id,
+                channel,
+                interval_seconds=self._settings.interval_seconds,
+                asked_at=asked_at,
             )
         finally:
             await self._hang_up(channel, GOING_AWAY, "stopping")
@@ -213,7 +217,9 @@ class PullWay:
                     + f"; give it what `gpuherd hub node secret {place.name}` prints",
                     needs_person=True,
                 )
-            raise place.failure("link_lost", "the agent hung up before it had proven itself")
+            raise place.failure(
+                "link_lost", "the agent closed the connection before it had authenticated itself"
+            )
         return message
 
     async def _hang_up(self, channel: SocketChannel, code: int, reason: str) -> None:

@@ -19,14 +19,16 @@ from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import clip
 from gpuherd.sources.frame_rate import TOO_MANY_FRAMES, FrameRate
-from gpuherd.wire.codec import UnknownFrame, agent_decoder, encode
+from gpuherd.wire.codec import MAX_FRAME_BYTES, UnknownFrame, agent_decoder, encode
 from gpuherd.wire.frames import (
+    PACE_MINOR,
     PROTOCOL_MINOR,
     Ack,
     FactsFrame,
     FromAgent,
     Hello,
     Notice,
+    Pace,
     PastFrames,
     SampleFrame,
     TableFrame,
@@ -42,6 +44,16 @@ FLAPPING_REPLACEMENTS = 5
 FLAPPING_WINDOW_SECONDS = 120.0
 GOODBYE_SECONDS = 2.0
 """How long the other side may take to hear why its link ends."""
+BRAKE_SECONDS = 3.0
+"""Longest pause in reading a link: a ping waits behind what is unread, and must not wait 5 s."""
+BRAKE_SHARE = 0.2
+"""Largest share of time that pauses may take in the long run."""
+ASK_AGAIN_SECONDS = 10.0
+"""The request for a longer interval is repeated every 10 s as a sign of life: an overloaded hub may read and answer a
+ping too late."""
+LONGEST_ASKED_SECONDS = 60.0
+"""The longest interval that a node is asked for."""
+LEAST_SILENCE_SECONDS = 60.0
 NEVER_LIVE_SEQ = 2**62
 """Where the live frames of an older run begin: nowhere."""
 FINAL_CODES = frozenset({"frame_too_large", "unknown_node", TOO_MANY_FRAMES})
@@ -50,7 +62,7 @@ FINAL_CODES = frozenset({"frame_too_large", "unknown_node", TOO_MANY_FRAMES})
 _REPLACED = Notice(
     code="replaced",
     message="this node has connected again from elsewhere; if that was not you, its credential is in use on two "
-    "machines: enrol one of them anew",
+    "machines: enrol one of them again",
     is_final=True,
 )
 _REMOVED = Notice(
@@ -94,6 +106,9 @@ class NumberedRun(Protocol):
     def refuse(self, error: Refused) -> None:
         """Count a message that could not even be decoded."""
 
+    def expect_every(self, interval_seconds: float) -> None:
+        """Expect samples at another interval, because the node was asked for it."""
+
     def accept(self, frame: FactsFrame | TableFrame | SampleFrame | UnknownFrame, message: bytes) -> None:
         """Take a frame, or ignore one that was taken before; ``Refused`` if it cannot be used."""
 
@@ -101,28 +116,62 @@ class NumberedRun(Protocol):
 class Intake(Protocol):
     """What a source needs of the fleet."""
 
-    def open_run(self, node_id: str, hello: Hello) -> NumberedRun:
-        """Begin or go on with a run; ``Refused`` if the node is not enrolled."""
+    def open_run(self, node_id: str, hello: Hello, *, asked_at: float | None = None) -> NumberedRun:
+        """Begin or go on with a run; ``Refused`` if the node is not enrolled.
+
+        ``asked_at``: monotonic time at which the hub sent what the node waited for before its hello.
+        """
 
     def refuse(self, node_id: str, error: Refused) -> None:
         """Count against the node what came before any run was open."""
+
+
+class Brake:
+    """Limits the pauses in reading one link, so that a ping behind unread frames does not wait too long."""
+
+    __slots__ = ("_filled_at", "_left")
+
+    def __init__(self, now: float) -> None:
+        self._filled_at = now
+        self._left = BRAKE_SECONDS
+
+    def put_off(self, seconds: float, now: float) -> float:
+        """Return how much of the wanted pause is allowed now."""
+        self._left = min(self._left + (now - self._filled_at) * BRAKE_SHARE, BRAKE_SECONDS)
+        self._filled_at = now
+        allowed = min(seconds, self._left)
+        self._left -= allowed
+        return allowed
 
 
 class Link:
     """One open connection of one node."""
 
     def __init__(
-        self, node_id: str, channel: Channel, opened_at: float, interval_seconds: float | None = None
+        self,
+        node_id: str,
+        channel: Channel,
+        opened_at: float,
+        interval_seconds: float | None = None,
+        asked_at: float | None = None,
     ) -> None:
         self.node_id = node_id
         self.channel = channel
         self.interval_seconds = interval_seconds
         self.opened_at = opened_at
+        self.asked_at = asked_at
+        """When the hub sent what the next hello answers: its part of the handshake, later its last welcome."""
         self.frames = 0
         self.frames_at_last_sweep = -1
         self.silent_since = opened_at
         self.silence_allowed_seconds = 15.0
+        self.brake = Brake(opened_at)
         self.run: NumberedRun | None = None
+        self.usual_interval_seconds = 1.0
+        self.asked_interval_seconds: float | None = None
+        """The interval that the node was asked for because of overload; None: it was not asked."""
+        self.paced_at = opened_at
+        self.follows_pace = False
         self.live_from_seq = 0
         self.acked_seq = -1
         self.past: NumberedRun | None = None
@@ -151,12 +200,13 @@ class NodeLinks:
         self._intake = intake
         self._note = note
         self._past_pause_seconds = past_pause_seconds
-        self._monotonic = monotonic
+        self.monotonic = monotonic
         self._decode = agent_decoder().decode
         self._links: dict[str, Link] = {}
         self._saved: dict[str, Mapping[str, int]] = {}
         self._replacements: dict[str, list[float]] = {}
         self._rates: dict[str, FrameRate] = {}
+        self._stretch = 1.0
         self.replaced = 0
 
     @property
@@ -166,7 +216,7 @@ class NodeLinks:
 
     def flapping(self) -> tuple[str, ...]:
         """Nodes whose links keep replacing each other: a disk was cloned, or a credential copied."""
-        since = self._monotonic() - FLAPPING_WINDOW_SECONDS
+        since = self.monotonic() - FLAPPING_WINDOW_SECONDS
         return tuple(
             sorted(
                 node_id
@@ -176,13 +226,19 @@ class NodeLinks:
         )
 
     async def serve(
-        self, node_id: str, channel: Channel, *, interval_seconds: float | None = None
+        self,
+        node_id: str,
+        channel: Channel,
+        *,
+        interval_seconds: float | None = None,
+        asked_at: float | None = None,
     ) -> Notice | None:
         """Run one node's link until it ends; gives why the hub ended it, none when the other side is gone.
 
         The node's id comes from its credential, never from its frames. ``interval_seconds`` is the pace to ask for.
+        ``asked_at``: just before the hub sent its part of the handshake, by the monotonic clock.
         """
-        link = Link(node_id, channel, self._monotonic(), interval_seconds)
+        link = Link(node_id, channel, self.monotonic(), interval_seconds, asked_at)
         older = self._links.get(node_id)
         self._links[node_id] = link
         if older is not None:
@@ -207,7 +263,7 @@ class NodeLinks:
 
     async def _read(self, link: Link) -> None:
         channel, decode = link.channel, self._decode
-        rate = self._rates.setdefault(link.node_id, FrameRate(self._monotonic()))
+        rate = self._rate(link.node_id)
         bad_frames = 0
         while link.ending is None:
             message = await channel.receive()
@@ -238,8 +294,7 @@ class NodeLinks:
                 elif frame is None or refusal.code == TOO_MANY_FRAMES:
                     run.refuse(refusal)
                 if refusal.code == TOO_MANY_FRAMES:
-                    problem = Problem(code=refusal.code, message=clip(str(refusal), 512))
-                    self._note(link.node_id, "contact", problem)
+                    self._note_flood(link.node_id, refusal)
                 notice = Notice(
                     code=refusal.code,
                     message=clip(str(refusal), 512),
@@ -258,10 +313,26 @@ class NodeLinks:
         seq = getattr(frame, "seq", None)
         if isinstance(frame, PastFrames) or (seq is not None and seq < link.live_from_seq):
             frames = len(frame.frames) if isinstance(frame, PastFrames) else 1
-            pause_seconds = rate.take_past(frames, size_bytes, self._monotonic())
-            return max(pause_seconds, self._past_pause_seconds())
-        rate.take_live(size_bytes, self._monotonic())
+            now = self.monotonic()
+            pause_seconds = rate.take_past(frames, size_bytes, now)
+            return max(pause_seconds, link.brake.put_off(self._past_pause_seconds(), now))
+        rate.take_live(size_bytes, self.monotonic())
         return 0.0
+
+    def _rate(self, node_id: str) -> FrameRate:
+        return self._rates.setdefault(node_id, FrameRate(self.monotonic()))
+
+    def _note_flood(self, node_id: str, refusal: Refused) -> None:
+        self._note(node_id, "contact", Problem(code=refusal.code, message=clip(str(refusal), 512)))
+
+    def count_report(self, node_id: str, size_bytes: int) -> None:
+        """Count a report that came by HTTP; ``Refused`` ``too_many_frames`` if the node sends too many."""
+        try:
+            self._rate(node_id).take_live(size_bytes, self.monotonic())
+        except Refused as refusal:
+            self._intake.refuse(node_id, refusal)
+            self._note_flood(node_id, refusal)
+            raise
 
     async def _open_run(self, link: Link, hello: FromAgent | UnknownFrame) -> None:
         if not isinstance(hello, Hello):
@@ -269,7 +340,7 @@ class NodeLinks:
         if link.interval_seconds is not None:
             # The pace that holds from the welcome on; by the one before, a slower node would soon be called stale.
             hello = structs.replace(hello, interval_seconds=link.interval_seconds)
-        run = self._intake.open_run(link.node_id, hello)
+        run = self._intake.open_run(link.node_id, hello, asked_at=link.asked_at)
         # Only what is saved may be forgotten by the node. Frames taken but not yet saved are sent again and ignored.
         resume_after_seq = min(run.resume_after_seq, self._saved_seq(link.node_id, run.boot_id))
         link.run = run
@@ -277,7 +348,11 @@ class NodeLinks:
         link.acked_seq = resume_after_seq
         if link.past is not None and link.past.boot_id == run.boot_id:
             link.past = None
-        link.silence_allowed_seconds = max(60.0, 10 * hello.interval_seconds)
+        link.silence_allowed_seconds = max(LEAST_SILENCE_SECONDS, 10 * hello.interval_seconds)
+        link.usual_interval_seconds = hello.interval_seconds
+        link.follows_pace = hello.protocol_minor >= PACE_MINOR
+        if link.asked_interval_seconds is not None:  # the node keeps the interval that it was asked for
+            run.expect_every(link.asked_interval_seconds)
         welcome = Welcome(
             node_id=link.node_id,
             resume_after_seq=resume_after_seq,
@@ -286,6 +361,7 @@ class NodeLinks:
             interval_seconds=link.interval_seconds,
             protocol_minor=PROTOCOL_MINOR,
         )
+        link.asked_at = self.monotonic()
         await link.channel.send(encode(welcome))
 
     def _take_past(self, link: Link, run: NumberedRun, past: PastFrames) -> None:
@@ -316,7 +392,9 @@ class NodeLinks:
         link.past = None
         if hello.boot_id == run.boot_id:
             raise Refused("past_is_current", "the current run cannot be sent as a past one")
-        link.past = self._intake.open_run(link.node_id, structs.replace(hello, live_from_seq=NEVER_LIVE_SEQ))
+        link.past = self._intake.open_run(
+            link.node_id, structs.replace(hello, live_from_seq=NEVER_LIVE_SEQ), asked_at=link.asked_at
+        )
         link.past_acked_seq = -1  # so that it is told at once what was saved of it before
 
     def _saved_seq(self, node_id: str, boot_id: str) -> int:
@@ -348,9 +426,36 @@ class NodeLinks:
                 else:
                     link.acked_seq = seq
 
+    def set_stretch(self, stretch: float) -> None:
+        """Ask all nodes that understand it for their usual interval times ``stretch``. Called every half second."""
+        self._stretch = stretch
+        for link in self._links.values():
+            if link.follows_pace and link.ending is None:
+                self._ask_pace(link)
+
+    def _ask_pace(self, link: Link) -> None:
+        usual = link.usual_interval_seconds
+        wanted = min(usual * self._stretch, max(usual, LONGEST_ASKED_SECONDS))
+        asked = wanted if wanted > usual else None
+        now, is_new = self.monotonic(), asked != link.asked_interval_seconds
+        is_due = is_new or (asked is not None and now - link.paced_at >= ASK_AGAIN_SECONDS)
+        # If the channel is busy, the next round asks.
+        if not is_due or link.run is None or not link.channel.post(encode(Pace(interval_seconds=asked))):
+            return
+        link.asked_interval_seconds, link.paced_at = asked, now
+        if not is_new:
+            return
+        link.silence_allowed_seconds = max(LEAST_SILENCE_SECONDS, 10 * wanted)
+        link.run.expect_every(wanted)
+
+    @property
+    def asked_count(self) -> int:
+        """Number of links whose nodes are asked for a longer interval."""
+        return sum(link.asked_interval_seconds is not None for link in self._links.values())
+
     def sweep(self) -> None:
         """Close links that have gone silent and retry acknowledgements that could not be sent. Every few seconds."""
-        now = self._monotonic()
+        now = self.monotonic()
         for link in list(self._links.values()):
             self._acknowledge(link)
             if link.frames != link.frames_at_last_sweep:
@@ -364,6 +469,17 @@ class NodeLinks:
         link = self._links.get(node_id)
         if link is not None:
             self._end(link, _REMOVED)
+
+    def refuse_unfinished(self, node_id: str, channel: Channel) -> None:
+        """Close a link with an unfinished message that is larger than any message may be."""
+        link = self._links.get(node_id)
+        if link is None or link.channel is not channel or link.ending is not None:
+            return
+        refusal = Refused(
+            "frame_too_large", f"an unfinished message is over the limit of {MAX_FRAME_BYTES} bytes"
+        )
+        self._intake.refuse(node_id, refusal)
+        self._end(link, Notice(code=refusal.code, message=str(refusal), is_final=True))
 
     def send_again(self, node_id: str) -> None:
         """Close the link of a node so that it comes back and sends what was not acknowledged."""
@@ -404,5 +520,5 @@ class NodeLinks:
     def _note_replacement(self, node_id: str) -> None:
         self.replaced += 1
         times = self._replacements.setdefault(node_id, [])
-        times.append(self._monotonic())
+        times.append(self.monotonic())
         del times[:-FLAPPING_REPLACEMENTS]

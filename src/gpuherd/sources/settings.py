@@ -11,6 +11,7 @@ __all__ = [
     "FolderSettings",
     "GetStatusSettings",
     "GpustatSettings",
+    "HttpFilesSettings",
     "NodeInfoSettings",
     "PullSettings",
     "ReachSettings",
@@ -19,10 +20,8 @@ __all__ = [
 ]
 
 CommandLines = Literal["full", "program", "none"]
-Interval = Annotated[
-    float, Meta(ge=0.2, le=3600, description="Time from one report to the next, in seconds.")
-]
-Port = Annotated[int, Meta(ge=1, le=65_535, description="Port, unless the list names another.")]
+Interval = Annotated[float, Meta(ge=0.2, le=3600, description="Time between two reports, in seconds.")]
+Port = Annotated[int, Meta(ge=1, le=65_535, description="Port, unless the list sets another.")]
 
 
 class _Reached(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="by"):
@@ -35,23 +34,24 @@ class SshSettings(_Reached, frozen=True, kw_only=True, tag="ssh"):
     interval_seconds: Interval = 5.0
     port: Annotated[
         Port | None,
-        Meta(description="Port, unless the list names another; default: the SSH configuration's."),
+        Meta(description="Port, unless the list sets another. Default: that of the SSH configuration."),
     ] = None
     user: Annotated[
         str | None,
-        Meta(description="Login, unless the list names another; default: the SSH configuration's."),
+        Meta(description="User, unless the list sets another. Default: that of the SSH configuration."),
     ] = None
     key_files: Annotated[
         tuple[Path, ...],
-        Meta(description="Private keys; only these are tried. Default: SSH agent and configuration."),
+        Meta(description="Private keys; only these are used. Default: SSH agent and configuration."),
     ] = ()
     config_file: Annotated[
-        Path | None, Meta(description="SSH client configuration; default: what ssh itself reads.")
+        Path | None, Meta(description="SSH client configuration. Default: the files that ssh reads.")
     ] = None
     known_hosts_file: Annotated[
         Path | None,
         Meta(
-            description="Host keys; default ~/.ssh/known_hosts together with the hub's own file of accepted keys."
+            description="File with host keys. Default: ~/.ssh/known_hosts and the hub's own file of accepted "
+            "keys."
         ),
     ] = None
     host_keys: Annotated[
@@ -59,52 +59,67 @@ class SshSettings(_Reached, frozen=True, kw_only=True, tag="ssh"):
         Meta(description="strict: only known host keys. accept_new: trust and remember a host's first key."),
     ] = "strict"
     command_deadline_seconds: Annotated[
-        float, Meta(ge=1, le=300, description="After this a command on the node is ended there.")
+        float,
+        Meta(
+            ge=1, le=300, description="After this time, a command on the node is stopped there, in seconds."
+        ),
     ] = 10.0
-    connect_deadline_seconds: Annotated[float, Meta(ge=1, le=300, description="Longest login.")] = 20.0
-    connects_at_once: Annotated[int, Meta(ge=1, le=256, description="Logins under way at a time.")] = 8
+    connect_deadline_seconds: Annotated[
+        float, Meta(ge=1, le=300, description="Longest login, in seconds.")
+    ] = 20.0
+    connects_at_once: Annotated[int, Meta(ge=1, le=256, description="Number of logins at the same time.")] = 8
     keepalive_seconds: Annotated[
         Annotated[float, Meta(ge=1, le=600)] | None,
         Meta(
-            description="A link that is silent for three of these is dead; default: the interval, from 5 to 20 s."
+            description="A connection that is silent for three times this is closed, in seconds. Default: the "
+            "interval, from 5 to 20 s."
         ),
     ] = None
     command_lines: Annotated[
-        CommandLines, Meta(description="How much of a process's command line leaves the node.")
+        CommandLines,
+        Meta(description="How much of a process's command line leaves the node: full, program or none."),
     ] = "full"
 
 
 class PullSettings(_Reached, frozen=True, kw_only=True, tag="pull"):
-    """Agents that listen (`gpuherd agent --listen`) and are dialled by the hub."""
+    """Agents that listen (`gpuherd agent --listen`); the hub connects to them."""
 
     port: Port = 8472
     interval_seconds: Interval = 1.0
-    is_tls: Annotated[
-        bool, Meta(description="Dial with TLS; the agent's certificate is always verified.")
-    ] = False
+    is_tls: Annotated[bool, Meta(description="Use TLS; the agent's certificate is always verified.")] = False
     tls_ca_file: Annotated[
         Path | None, Meta(description="Certificates (PEM) to trust instead of the system's own.")
     ] = None
     secret_file: Annotated[
         Path | None,
         Meta(
-            description="File with the secret that the nodes' secrets are made from; default: `pull.secret` in the "
-            "hub's state folder."
+            description="File with the master secret that the nodes' secrets are derived from. Default: "
+            "`pull.secret` in the hub's state folder."
         ),
     ] = None
     connect_deadline_seconds: Annotated[
-        float, Meta(ge=1, le=300, description="Longest time to connect, and again to prove each other.")
+        float,
+        Meta(
+            ge=1,
+            le=300,
+            description="Longest time to connect, and again to authenticate each other, in seconds.",
+        ),
     ] = 10.0
     connects_at_once: Annotated[
         int,
         Meta(
             ge=1,
             le=1024,
-            description="Nodes dialled at a time, those that do not answer promptly not counted.",
+            description="Number of nodes to connect to at the same time, not counting those that respond slowly.",
         ),
     ] = 32
     keepalive_seconds: Annotated[
-        float, Meta(ge=1, le=600, description="A link that is silent for three of these is dead.")
+        float,
+        Meta(
+            ge=1,
+            le=600,
+            description="A connection that is silent for three times this is closed, in seconds.",
+        ),
     ] = 15.0
 
 
@@ -113,7 +128,9 @@ class NodeInfoSettings(_Reached, frozen=True, kw_only=True, tag="node_info"):
 
     port: Port = 7080
     interval_seconds: Interval = 4.0
-    deadline_seconds: Annotated[float, Meta(ge=0.1, le=300, description="Longest answer.")] = 4.0
+    deadline_seconds: Annotated[
+        float, Meta(ge=0.1, le=300, description="Longest wait for a response, in seconds.")
+    ] = 4.0
     password_file: Annotated[Path | None, Meta(description="File with the nodes' password.")] = None
 
 
@@ -122,39 +139,60 @@ class XmlRpcSettings(_Reached, frozen=True, kw_only=True, tag="xmlrpc"):
 
     port: Port = 8043
     interval_seconds: Interval = 4.0
-    deadline_seconds: Annotated[float, Meta(ge=0.1, le=300, description="Longest answer.")] = 2.0
+    deadline_seconds: Annotated[
+        float, Meta(ge=0.1, le=300, description="Longest wait for a response, in seconds.")
+    ] = 2.0
 
 
-ReachSettings = SshSettings | PullSettings | NodeInfoSettings | XmlRpcSettings
+class HttpFilesSettings(_Reached, frozen=True, kw_only=True, tag="http_files"):
+    """Nodes that serve the files of gpu-run.sh over HTTP."""
+
+    port: Port = 8114
+    interval_seconds: Interval = 10.0
+    deadline_seconds: Annotated[
+        float, Meta(ge=0.1, le=300, description="Longest wait for a response, in seconds.")
+    ] = 5.0
+
+
+ReachSettings = SshSettings | PullSettings | NodeInfoSettings | XmlRpcSettings | HttpFilesSettings
 
 
 class FolderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ``[[folders]]`` table: a watched folder into which nodes' reports are dropped."""
+    """A ``[[folders]]`` table: a watched folder to which reports of nodes are copied."""
 
-    path: Annotated[Path, Meta(description="The folder; read only, never below it.")]
+    path: Annotated[Path, Meta(description="The folder. It is only read; subfolders are ignored.")]
     interval_seconds: Annotated[
-        float, Meta(ge=1, le=3600, description="How often a node's files are expected to be renewed.")
+        float,
+        Meta(ge=1, le=3600, description="How often a node's files are expected to be updated, in seconds."),
     ] = 20.0
     max_nodes: Annotated[
-        int, Meta(ge=1, le=10_000, description="Hosts whose files are read; more are left out.")
+        int,
+        Meta(
+            ge=1,
+            le=10_000,
+            description="Maximum number of hosts, known ones first; the page shows how many are left out.",
+        ),
     ] = 1024
 
 
 class GpustatSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ``[legacy.gpustat]`` table: take `gpustat --json` by POST / from nodes that have no credential."""
+    """The ``[legacy.gpustat]`` table: accept `gpustat --json` (`POST /`) from nodes without a credential."""
 
-    listen: Annotated[str, Meta(description="IP address and port, as the old nodes have it: 0.0.0.0:3000.")]
+    listen: Annotated[
+        str, Meta(description="IP address and port, as configured on the old nodes: 0.0.0.0:3000.")
+    ]
     networks: Annotated[
         tuple[str, ...],
         Meta(
-            min_length=1, description="Networks that may post and read, such as 192.168.0.0/24; nobody else."
+            min_length=1,
+            description="Networks that may post and read, such as 192.168.0.0/24. All others are rejected.",
         ),
     ]
     origins: Annotated[
         tuple[str, ...],
         Meta(
-            description="Web pages that may read from other addresses, such as http://gpus.example.org; pages whose "
-            "address is an IP in the networks may always."
+            description="Web pages at other addresses that may read, such as http://gpus.example.org. Pages whose "
+            "address is an IP in the networks always may."
         ),
     ] = ()
     interval_seconds: Annotated[
@@ -162,39 +200,51 @@ class GpustatSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(
             ge=0.2,
             le=3600,
-            description="How long a post may take to come after the one before, in seconds: the old script waits a "
-            "second after each and starts Python anew.",
+            description="Expected time between two posts of a node, in seconds. The old script waits a second "
+            "after each and starts Python again.",
         ),
     ] = 4.0
     login_file: Annotated[
         Path | None,
         Meta(
-            description="The old backend's .env with AUTH_USER and AUTH_PASS: answer the old page's POST /auth by it. "
-            "Everyone in the networks may read without it all the same."
+            description="The old backend's .env with AUTH_USER and AUTH_PASS, for the old page's POST /auth. "
+            "Everyone in the networks can still read without it."
         ),
     ] = None
-    max_nodes: Annotated[int, Meta(ge=1, le=10_000, description="Nodes that may appear by themselves.")] = 256
+    max_nodes: Annotated[int, Meta(ge=1, le=10_000, description="Maximum number of nodes.")] = 256
     max_nodes_per_sender: Annotated[
         int,
         Meta(
             ge=1,
             le=10_000,
-            description="Names that may come from one address (of IPv6, from one /64 network); raise it where many "
-            "machines share one.",
+            description="Maximum number of names from one address (with IPv6, from one /64). Raise it if many "
+            "machines share an address.",
         ),
     ] = 16
     requests_per_second: Annotated[
-        float, Meta(ge=1, le=10_000, description="Requests of one address; more are turned away.")
+        float,
+        Meta(
+            ge=1,
+            le=10_000,
+            description="Maximum number of requests per second from one address; more are rejected.",
+        ),
     ] = 50.0
 
 
 class GetStatusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ``[legacy.get_status]`` table: answer GET /get-status like the older HTTP tool's main node."""
 
-    listen: Annotated[str, Meta(description="IP address and port, as the old page has it: 0.0.0.0:7070.")]
+    listen: Annotated[
+        str, Meta(description="IP address and port, as configured in the old page: 0.0.0.0:7070.")
+    ]
     networks: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="Networks that may read; nobody else.")
+        tuple[str, ...], Meta(min_length=1, description="Networks that may read. All others are rejected.")
     ]
     requests_per_second: Annotated[
-        float, Meta(ge=1, le=10_000, description="Requests of one address; more are turned away.")
+        float,
+        Meta(
+            ge=1,
+            le=10_000,
+            description="Maximum number of requests per second from one address; more are rejected.",
+        ),
     ] = 50.0

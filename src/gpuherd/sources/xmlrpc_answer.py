@@ -19,7 +19,7 @@ from gpuherd.model.reports import MAX_DEVICES, Problem, Report
 from gpuherd.model.text import clean
 from gpuherd.sources.assembly import Assembly, Scrub, command_line
 from gpuherd.sources.following import ContactFailed
-from gpuherd.sources.old_values import label, mebibytes, number, ratio, value_problems, whole
+from gpuherd.sources.old_values import label, mebibytes, number, ratio, value_problems
 
 __all__ = ["StartTimes", "elapsed_seconds", "read_stats", "returned_text"]
 
@@ -154,9 +154,9 @@ def read_stats(
             message = f"the node does not tell the processes of GPU {index}"
             assembly.add_problem(Problem(code="processes_failed", message=message, device_uuid=uuid))
             continue
-        for process in listed[:MAX_PROCESSES_OF_GPU]:
-            if isinstance(process, dict):
-                _add_process(assembly, device, process, wall, scrub, starts)
+        for entry in listed[:MAX_PROCESSES_OF_GPU]:
+            process = entry if isinstance(entry, dict) else {}
+            _add_process(assembly, device, process, wall, scrub, starts)
     starts.forget_others()
     return assembly.report(HostFacts(hostname=clean(name)), time=wall)
 
@@ -167,7 +167,7 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], index: int, node_id: str) 
         uuid=uuid,
         index=min(index, 4096),
         name=label(gpu.get("model")) or "GPU",
-        memory_total_bytes=mebibytes(gpu.get("memory_total")),
+        memory_total_bytes=mebibytes(gpu.get("memory_total")) or None,
         memory_basis="framebuffer_with_reserved",
     )
     sample = DeviceSample(
@@ -178,14 +178,14 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], index: int, node_id: str) 
     metrics = [
         (field, gpu.get(field)) for field in ("memory_total", "memory_used", "utilization", "temperature")
     ]
-    return assembly.add_device(facts, sample, value_problems(uuid, index, metrics)), uuid
+    return assembly.add_device(facts, sample, value_problems(uuid, index, metrics, "utilization")), uuid
 
 
 def _add_process(
     assembly: Assembly, device: int, process: dict[Any, Any], wall: float, scrub: Scrub, starts: StartTimes
 ) -> None:
-    pid = whole(process.get("pid"), 0, 2**32)
-    if pid is None or not assembly.takes_use_of(pid):
+    pid = assembly.pid_of_use(device, process.get("pid"))
+    if pid is None:
         return
     elapsed = elapsed_seconds(process.get("time"))
     command = label(process.get("process_name"), 4096)

@@ -96,6 +96,9 @@ def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> lis
             parts.append(Segment(f"{sign_of(state)} ", pen.state(state)))
             parts.append(Segment(f"{counts[state]}", pen.strong))
             parts.append(Segment(f"{word}{gap_text}", pen.text))
+        if herd.totals.nodes_in_fault and is_long:
+            nodes = herd.totals.nodes_in_fault
+            parts.append(Segment(f"{nodes} {'node' if nodes == 1 else 'nodes'} in fault", pen.state("fault")))
         if sum(width_of(piece.text) for piece in [*pieces, *parts]) + right <= width:
             break
     pieces = _cut([*pieces, *parts], max(0, width - right))

@@ -431,12 +431,12 @@ class TopApp(App[GpuherdError]):
         legend = Text()
         meanings = {
             "free": "free",
-            "busy": "at work",
+            "busy": "busy",
             "held": "held idle",
             "booked": "booked",
             "fault": "fault",
         }
-        for state, word in {**meanings, "stale": "silent", "unknown": "unknown"}.items():
+        for state, word in {**meanings, "stale": "offline", "unknown": "unknown"}.items():
             legend.append(sign_of(state), style=self._pen.state(state))
             legend.append(f" {word}{chr(10) if state == 'held' else '  '}")
         self.push_screen(Help(legend))

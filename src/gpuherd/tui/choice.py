@@ -36,8 +36,8 @@ KEYS = (
     ("f", "show only free, held idle, faults, mine"),
     ("g", "group by node, type, user or not at all"),
     ("n", "only the node under the cursor, or all"),
-    ("p", "pause: the picture stands still"),
-    ("r", "connect anew, at once"),
+    ("p", "pause updates"),
+    ("r", "reconnect now"),
     ("t", "dark or light"),
     ("?  q", "this help; quit"),
 )

@@ -10,6 +10,7 @@ from gpuherd.client.herd_views import Problem
 from gpuherd.client.live_nodes import LiveGpu, LiveNode, LiveUse, shown
 from gpuherd.client.states import sign_of
 from gpuherd.model.devices import ThrottleReason
+from gpuherd.model.hosts import cpu_level
 from gpuherd.tui.booking_list import span_of
 from gpuherd.tui.cells import UNKNOWN, Piece, ago, bar, fit, gibibytes, percent, spark, wrap
 from gpuherd.tui.listing import Scene, sign_and_word
@@ -119,7 +120,8 @@ def _node(node: LiveNode, width: int, pen: Pen, scene: Scene) -> Lines:
     lines.append([])
     memory, total = herd.hosts["memory_used_mebibytes"][row], host and host.memory_total_bytes
     share = None if memory is None or not total else memory * 2**20 / total
-    cpu = herd.hosts["cpu_ratio"][row]
+    cpus = None if host is None else host.cpu_count
+    cpu = cpu_level(herd.hosts["cpu_ratio"][row], herd.hosts["load_1m"][row], cpus)
     lines += _meter("cpu", cpu, percent(cpu), "busy", width, pen)
     text = f"{gibibytes(memory)} of {gibibytes(total / 2**20 if total else None)}"
     lines += _meter("ram", share, text, "busy", width, pen)

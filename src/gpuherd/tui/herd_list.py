@@ -10,6 +10,7 @@ from rich.segment import Segment
 
 from gpuherd.client.live_nodes import LiveGpu, LiveNode, shown
 from gpuherd.client.states import sign_of, state_rank
+from gpuherd.model.hosts import cpu_level
 from gpuherd.tui.cells import UNKNOWN, Column, Piece, ago, bar, fit, gibibytes, percent, spark, width_of
 from gpuherd.tui.listing import Line, Scene, columns_of, sign_and_word
 from gpuherd.tui.palette import Pen
@@ -280,7 +281,9 @@ def _node_pieces(node: LiveNode, group: Group, pen: Pen, scene: Scene) -> list[P
         return pieces
     memory, total = herd.hosts["memory_used_mebibytes"][node.row], node.host and node.host.memory_total_bytes
     share = None if memory is None or not total else memory * 2**20 / total
-    pieces.append(Segment(f"cpu {percent(herd.hosts['cpu_ratio'][node.row]):>4} ", pen.muted))
+    cpus = None if node.host is None else node.host.cpu_count
+    cpu = cpu_level(herd.hosts["cpu_ratio"][node.row], herd.hosts["load_1m"][node.row], cpus)
+    pieces.append(Segment(f"cpu {percent(cpu):>4} ", pen.muted))
     pieces.append(Segment(f" ram {percent(share):>4} ", pen.muted))
     faults = len(node.problems)
     if faults:

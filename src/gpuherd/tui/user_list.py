@@ -90,7 +90,7 @@ def holdings(herd: LiveHerd) -> dict[str | None, Holding]:
 def left_out(herd: LiveHerd) -> str:
     """Say how many GPUs nobody is counted on, because their nodes are silent; empty if there are none."""
     count = sum(herd.totals.devices.get(state, 0) for state in SILENT_STATES)
-    return f"{count} GPU{'s' if count != 1 else ''} of silent nodes left out" if count else ""
+    return f"{count} GPU{'s' if count != 1 else ''} on offline nodes not shown" if count else ""
 
 
 def _note(holding: Holding, gpu: LiveGpu, state: str, load: float | None, since: float | None) -> None:

@@ -78,7 +78,7 @@ class Watch:
         if self.condition.phase == "polling":
             return f"no live stream: {reason}; the whole picture is asked for every 5 s"
         if herd.tick is not None and not herd.nodes and any(herd.totals.devices.values()):
-            return "this hub shows only totals to whoever is not logged in: gpuherd login"
+            return "this hub shows only totals without a login; log in with: gpuherd login"
         return "; ".join(shown(notice.message, 200) for notice in herd.notices)
 
     @property

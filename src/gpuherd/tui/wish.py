@@ -38,8 +38,8 @@ SORTINGS: dict[Sorting, str] = {
 FILTERS: dict[Filter, str] = {
     "all": "everything",
     "free": "free ones",
-    "held": "held idle: taken, and not at work",
-    "fault": "faults, and what is silent",
+    "held": "held idle: held, but not computing",
+    "fault": "faults, stale and offline",
     "mine": "mine: my processes and bookings",
 }
 GROUPINGS: dict[Grouping, str] = {

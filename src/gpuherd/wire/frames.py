@@ -12,6 +12,7 @@ from gpuherd.model.text import Identifier, Label, Sentence
 from gpuherd.model.units import Seconds, Timestamp
 
 __all__ = [
+    "PACE_MINOR",
     "PAST_MINOR",
     "PROTOCOL_MINOR",
     "SUBPROTOCOL",
@@ -22,6 +23,7 @@ __all__ = [
     "Hello",
     "Layout",
     "Notice",
+    "Pace",
     "PastFrames",
     "SampleFrame",
     "TableFrame",
@@ -30,11 +32,15 @@ __all__ = [
 
 SUBPROTOCOL = "gpuherd.v1"
 """The major version, agreed in the WebSocket handshake: another major version is another subprotocol."""
-PROTOCOL_MINOR = 1
+PROTOCOL_MINOR = 3
 """Counts additions that an older peer may ignore: new frame types, new fields, new columns. Where absent, it is 0.
 
-1: ``past`` frames, and ``boot_id`` in acks.
+1: ``past`` frames, and ``boot_id`` in acks. 2: ``pace`` frames.
+3: in facts ``boot_id``, ``serial``, ``gpu_instance``, ``health_checks``; in problems ``xid`` and ``columns``;
+in samples ``interval_seconds``.
 """
+PACE_MINOR = 2
+"""Agents of this minor version or later obey ``pace`` frames."""
 PAST_MINOR = 1
 """A hub of this minor version or later takes ``past`` frames."""
 
@@ -101,6 +107,8 @@ class SampleFrame(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="sa
     uses: Matrix = b""
     disks: Matrix = b""
     problems: Annotated[tuple[Problem, ...], Meta(max_length=1024)] = ()
+    interval_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
+    """Time between samples now, where a slow driver makes it longer than the hello's."""
 
 
 class PastFrames(Struct, frozen=True, kw_only=True, tag="past", tag_field="type"):
@@ -145,5 +153,14 @@ class Notice(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="notice"
     is_final: bool = False
 
 
+class Pace(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="pace", tag_field="type"):
+    """The hub is overloaded: take samples at most every ``interval_seconds``; None: at the usual interval again.
+
+    Valid until the next such frame, or until the connection ends.
+    """
+
+    interval_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
+
+
 FromAgent = Hello | FactsFrame | TableFrame | SampleFrame | PastFrames
-FromHub = Welcome | Ack | Notice
+FromHub = Welcome | Ack | Notice | Pace

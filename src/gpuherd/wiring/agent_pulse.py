@@ -46,8 +46,10 @@ class AgentPulse:
             return "reading this machine for the first time"
         if self._address is None:
             return (
-                "the hub listens" if is_linked else "waiting for the hub to dial; readings are kept on disk"
+                "the hub listens"
+                if is_linked
+                else "waiting for the hub to connect; samples are spooled to disk"
             )
         if is_linked:
             return f"reporting to {self._address}"
-        return f"{self._address} is not reached, the log says why; readings are kept on disk"
+        return f"{self._address} is not reached, the log says why; samples are spooled to disk"

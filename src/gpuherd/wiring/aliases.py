@@ -2,47 +2,97 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.text import LABEL_LENGTH
 
-__all__ = ["parse_aliases", "read_aliases"]
+__all__ = ["Aliases", "decoded", "parse_aliases", "read_aliases"]
+
+log = logging.getLogger(__name__)
+
+MAX_FILE_BYTES = 4 * 2**20
+COMPLAINTS_LOGGED = 50
 
 
-def parse_aliases(text: str, file: str) -> dict[str, str]:
-    """Read alias to user. ``Misconfigured`` with the lines that cannot be used and what to do."""
+class Aliases(Struct, frozen=True):
+    """What a file says: alias to user, and of each line that is not taken where it stands and what to do."""
+
+    users: dict[str, str]
+    complaints: tuple[str, ...]
+
+
+def parse_aliases(text: str, file: str) -> Aliases:
+    """Read alias to user; a line that cannot be used does not cost the others.
+
+    A line of one name says nothing, and one that ends with a comma hides someone in the older page; neither is wrong.
+    """
     users: dict[str, str] = {}
     places: dict[str, int] = {}
     wrong = []
     for number, line in enumerate(text.splitlines(), 1):
-        words = [word.strip() for word in line.partition("#")[0].split(",")]
-        if words == [""]:
+        *aliases, user = (word.strip() for word in line.partition("#")[0].split(","))
+        if not user:
             continue
-        *aliases, user = words
-        if not aliases or not all(words):
-            wrong.append(f"{file}:{number}: write alias,user (several aliases may stand before the user)")
-        elif any(len(word) > LABEL_LENGTH for word in words):
+        if any(len(word) > LABEL_LENGTH for word in (*aliases, user)):
             wrong.append(f"{file}:{number}: a name of more than {LABEL_LENGTH} letters; shorten it")
+            continue
         for alias in aliases:
-            if users.get(alias, user) != user:
+            if not alias:
+                wrong.append(f"{file}:{number}: write alias,user (several aliases may stand before the user)")
+            elif users.get(alias, user) != user:
                 wrong.append(
-                    f'{file}:{number}: "{alias}" stands for {users[alias]} in line {places[alias]} already; keep one'
+                    f'{file}:{number}: "{alias}" is already an alias of {users[alias]} in line {places[alias]}; '
+                    "keep one"
                 )
-            users[alias], places[alias] = user, number
-    if wrong:
-        raise Misconfigured(". ".join(wrong))
-    return users
+            elif _leads_to(alias, user, users):
+                wrong.append(
+                    f'{file}:{number}: "{user}" is already an alias of "{alias}"; keep one of these lines'
+                )
+            elif alias != user:
+                users[alias], places[alias] = user, number
+    return Aliases(users, tuple(wrong))
+
+
+def _leads_to(alias: str, user: str, users: dict[str, str]) -> bool:
+    """Whether someone would stand for themselves, round a few corners."""
+    if alias == user:
+        return False
+    while user in users:
+        user = users[user]
+        if user == alias:
+            return True
+    return False
 
 
 def read_aliases(file: Path) -> dict[str, str]:
-    """Read the file; ``Misconfigured`` if it cannot be."""
+    """Read the file and log what of it is not taken; ``Misconfigured`` if it cannot be read as a whole."""
     try:
-        return parse_aliases(file.expanduser().read_text(encoding="utf-8-sig"), str(file))
+        with file.expanduser().open("rb") as opened:
+            content = opened.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise Misconfigured(
             f"display.aliases_file: {file} cannot be read: {error.strerror}; check the path, and let this "
             "user read it"
         ) from error
-    except UnicodeDecodeError as error:
-        raise Misconfigured(f"{file}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise Misconfigured(
+            f"{file}: is larger than {MAX_FILE_BYTES >> 20} MiB; this is no list of names, so name another file"
+        )
+    aliases = parse_aliases(decoded(content), str(file))
+    for complaint in aliases.complaints[:COMPLAINTS_LOGGED]:
+        log.warning("%s", complaint)
+    return aliases.users
+
+
+def decoded(content: bytes) -> str:
+    """Decode names as they are found: UTF-8, or what older editors wrote."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace")

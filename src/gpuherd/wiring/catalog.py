@@ -31,6 +31,7 @@ WAYS = {
     "pull": "gpuherd.wiring.ways.pull:pull_way",
     "node_info": "gpuherd.wiring.ways.old_tools:node_info_way",
     "xmlrpc": "gpuherd.wiring.ways.old_tools:xmlrpc_way",
+    "http_files": "gpuherd.wiring.ways.old_tools:http_files_way",
 }
 """How nodes are reached, as in ``nodes.reach.by``."""
 LOGIN_WAYS = {

@@ -13,8 +13,9 @@ from gpuherd.wiring.importing.toml_text import value_text
 __all__ = ["config_shown", "effective"]
 
 _NOT_KEYS = ("folder", "source")
-_PASSWORD = re.compile(r"(?P<before>://[^/\s:@]*:)[^/\s@]+(?=@)")
-"""Of an address such as ``postgresql://user:secret@host/``."""
+_PASSWORD = re.compile(r"(?P<before>://[^/\s:@]*:)\S+(?=@)")
+"""The password in a URL such as ``postgresql://user:secret@host/``, up to the last ``@``: people use ``/`` and ``@`` in
+passwords without escaping them. Rather hides too much than too little."""
 _SECRET_QUERY = re.compile(r"(?i)(?P<before>[?&](?:[a-z_]*(?:password|passwd|token|secret)|key)=)[^&\s]+")
 
 

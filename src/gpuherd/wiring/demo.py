@@ -151,7 +151,7 @@ async def play(folder: Path) -> None:
 
 
 async def _play_node(node: DemoNode, state_dir: Path, hub_url: str, stop: asyncio.Event) -> None:
-    simulated = SimulatedNode(node.scenario, reports=node.reports)
+    simulated = SimulatedNode(node.scenario, reports=node.reports, pulled=node.pulled)
     settings = AgentSettings(hub_url=hub_url, spool_max_bytes=0)
     agent = Agent(
         settings,

@@ -125,18 +125,24 @@ def _quarters(kind: Kind, samples: Samples, grain: float) -> tuple[dict[str, Any
 
 
 def _write_herd(tables: Tables, samples: Samples, grain: float) -> list[Segment | None]:
-    measures = measures_of(samples.values, samples.state, samples.memory_total[samples.subject]) * grain
+    measures = measures_of(samples.values, samples.state, samples.memory_total[samples.subject])
     types = coded([key.type for key in samples.keys])
     type_of = types.codes[samples.subject].astype(np.int64)
     made = []
     steps = ((MINUTE, MINUTE_SECONDS), (QUARTER, QUARTER_SECONDS))
     for shape, seconds in steps if grain < QUARTER_SECONDS else steps[1:]:
-        step = (samples.time // seconds).astype(np.int64)
-        cells, place = np.unique(step * len(types.values) + type_of, return_inverse=True)
+        # A sample stands for the steps until the next one, and for an equal part of each.
+        parts = max(1, round(grain / seconds))
+        row = np.repeat(np.arange(len(samples)), parts)
+        step = (samples.time[row] // seconds).astype(np.int64) + np.tile(np.arange(parts), len(samples))
+        cells, place = np.unique(step * len(types.values) + type_of[row], return_inverse=True)
         sums = np.column_stack(
-            [np.bincount(place, measures[:, column], len(cells)) for column in range(len(SUMS))]
+            [
+                np.bincount(place, measures[row, column] * (grain / parts), len(cells))
+                for column in range(len(SUMS))
+            ]
         )
-        sums[:, SUMS.index("covered_seconds")] = max(grain, seconds) if grain >= seconds else seconds
+        sums[:, SUMS.index("covered_seconds")] = seconds
         time = cells // len(types.values) * seconds
         columns: dict[str, Any] = {
             "time": _moments(time.astype(np.float64)),

@@ -19,6 +19,7 @@ from gpuherd.collect.scenario import (
     Sum,
 )
 from gpuherd.collect.scenario.cards import SimulatedHost
+from gpuherd.model.devices import ThrottleReason
 from gpuherd.model.hosts import Address, Disk, HostFacts
 
 __all__ = ["DemoNode", "demo_herd"]
@@ -68,11 +69,15 @@ HELD = ("jupyter-lab --no-browser --port 8890", "python -i explore.py", "ipykern
 
 
 class DemoNode(Struct, frozen=True, kw_only=True):
-    """One simulated node; ``reports`` limits how many samples it sends before it falls silent."""
+    """One simulated node; ``reports`` limits how many samples it sends before it falls silent.
+
+    ``pulled``: the position of a card that is pulled out while the node reports.
+    """
 
     name: str
     scenario: Scenario
     reports: int | None = None
+    pulled: int | None = None
 
 
 class _Herd:
@@ -261,7 +266,8 @@ def demo_herd(nodes: int = 24, *, seed: int = 7, epoch: float) -> tuple[DemoNode
     """Draw a herd. ``epoch`` is the Unix time at which it begins.
 
     From eight nodes on it holds one of each trouble: a lost GPU, a driver that hangs, a node that falls silent, a node
-    with MIG slices, and a user who holds a whole node without using it.
+    with MIG slices, a user who holds a whole node without using it; from 24 on a node with a card under its power
+    brake and one that is pulled out.
     """
     herd = _Herd(seed, epoch)
     names = [(f"{kind}-{number:02}", model, count) for kind, model, count, number in _numbered(nodes)]
@@ -292,11 +298,16 @@ def _spoil(herd: _Herd, drawn: list[DemoNode], names: list[tuple[str, Model, int
     first = {model: place for place, (_, model, _) in reversed(list(enumerate(names)))}
     last = {model: place for place, (_, model, _) in enumerate(names)}
 
-    def put(place: int, gpus: tuple[SimulatedGpu, ...], *faults: Fault, reports: int | None = None) -> None:
+    def put(
+        place: int,
+        gpus: tuple[SimulatedGpu, ...],
+        *faults: Fault,
+        reports: int | None = None,
+        pulled: int | None = None,
+    ) -> None:
         name = names[place][0]
-        drawn[place] = DemoNode(
-            name=name, scenario=herd.scenario(name, place + 1, gpus, *faults), reports=reports
-        )
+        scenario = herd.scenario(name, place + 1, gpus, *faults)
+        drawn[place] = DemoNode(name=name, scenario=scenario, reports=reports, pulled=pulled)
 
     held = tuple(
         herd.card(H100, index, (herd.process("user17", HELD[0], 61 * GIB, 51, busy=False),))
@@ -314,3 +325,8 @@ def _spoil(herd: _Herd, drawn: list[DemoNode], names: list[tuple[str, Model, int
         put(rtx, herd.cards(RTX4090, 4), Fault(function="nvmlDevice*", effect="hang", active_from=12))
     spare = first.get(V100, first[H100])
     put(spare, herd.cards(names[spare][1], names[spare][2]), reports=4)
+    if a100 is not None and last[A100] != a100:
+        braked = structs.replace(
+            herd.card(A100, 1), throttle_reasons=ThrottleReason.POWER_BRAKE, clock_sm_mhz=86
+        )
+        put(last[A100], (herd.card(A100, 0), braked, *herd.cards(A100, 8)[2:]), pulled=5)

@@ -154,7 +154,9 @@ class DemoPast:
             while start < until:
                 end = min(start + length, until)
                 is_last = not ago and end == until
-                yield grain, self._batch(np.arange(start, end, grain), start, self.now if is_last else end)
+                # The last part is counted like samples that come: each stands for the time before it.
+                times = np.arange(start if ago else start + grain, end, grain)
+                yield grain, self._batch(times, start, self.now if is_last else end)
                 start = end
 
     def _batch(self, times: Floats, start: float, end: float) -> Batch:

@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -33,7 +33,7 @@ from gpuherd.wiring.config import default_config_files, load
 if TYPE_CHECKING:
     from gpuherd.fleet.fleet import Fleet
 
-__all__ = ["Here", "look_here", "look_here_plainly"]
+__all__ = ["Here", "device_ids_here", "look_here", "look_here_plainly"]
 
 NODE_ID = "here"
 DEADLINE_SECONDS = 20.0
@@ -88,19 +88,18 @@ class Here:
         try:
             await asyncio.sleep(0)  # the probe starts; while it does, numpy is loaded
             fleet = self._judge()
-            async with asyncio.timeout(DEADLINE_SECONDS):
-                report = await reading
-        except TimeoutError:
-            raise Failed(
-                f"this machine did not tell within {DEADLINE_SECONDS:.0f} s what its GPUs do; "
-                "see what is wrong with: gpuherd doctor"
-            ) from None
+            report = await _in_time(reading)
         finally:
             reading.cancel()
         fleet.accept_report(NODE_ID, report, self._interval_seconds)
         fleet.tick()
         self.answer = msgspec.json.encode(fleet.view())
         return msgspec.json.decode(self.answer, type=Herd)
+
+    async def device_ids(self) -> frozenset[str]:
+        """Read the UUIDs of this machine's GPUs and slices. ``Failed`` if nothing can be read."""
+        report = await _in_time(self._report())
+        return frozenset(device.uuid for device in report.facts.devices)
 
     def _judge(self) -> Fleet:
         if self._fleet is None:
@@ -125,6 +124,17 @@ class Here:
             await asyncio.sleep(AGAIN_SECONDS)
 
 
+async def _in_time(reading: Awaitable[Report]) -> Report:
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            return await reading
+    except TimeoutError:
+        raise Failed(
+            f"the GPUs of this machine could not be read within {DEADLINE_SECONDS:.0f} s; "
+            "find out why with: gpuherd doctor"
+        ) from None
+
+
 @contextmanager
 def _threads_without_signals() -> Iterator[None]:
     """Keep signals from the threads that are started within, for as long as they live.
@@ -147,6 +157,17 @@ def look_here(*, looks: int = 1) -> Herd:
 def look_here_plainly(*, looks: int = 1) -> tuple[Herd, bytes]:
     """Look at this machine, and give also the JSON that a hub would tell."""
     return asyncio.run(_look(looks))
+
+
+def device_ids_here() -> frozenset[str]:
+    """Read the UUIDs of this machine's GPUs and slices, without numpy. Blocks; ``Failed`` if nothing can be read."""
+    return asyncio.run(_device_ids())
+
+
+async def _device_ids() -> frozenset[str]:
+    logging.getLogger("gpuherd").addHandler(logging.NullHandler())
+    async with Here.configured() as here:
+        return await here.device_ids()
 
 
 async def _look(looks: int) -> tuple[Herd, bytes]:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gpuherd.api.known_nodes import FILE_NAME, load_known
+from gpuherd.api.known_nodes import FILE_NAME, KnownNodes, load_known
 from gpuherd.auth.enrolment import node_id_for
 from gpuherd.bookings.herd import Herd
 from gpuherd.fleet.listing import ListedDevice
@@ -26,22 +26,24 @@ __all__ = ["known_herd"]
 
 def known_herd(config: Config, enrolled: Iterable[NodeRecord]) -> Herd:
     """Give the herd as the hub last knew it; ``Failed`` if its state cannot be read. Blocking."""
-    names, shown = _names(config, enrolled), display_names(config)
+    known = load_known(config.hub.state_dir / FILE_NAME)
+    names, shown = _names(known, enrolled), display_names(config)
+    dropping = {arrival.shown or arrival.name for arrival in known.arrivals if arrival.way == "file"}
     devices: list[ListedDevice] = []
     for node_id, facts in _kept_devices(config.hub.state_dir / "state.sqlite"):
         if node_id in names:
             node_name = shown.node(node_id, names[node_id], None)
-            devices += _listed(node_id, node_name, facts, shown)
+            devices += _listed(node_id, node_name, facts, shown, is_dropped=names[node_id] in dropping)
     return Herd(devices, config.bookings.quiet)
 
 
-def _names(config: Config, enrolled: Iterable[NodeRecord]) -> dict[str, str]:
-    known = load_known(config.hub.state_dir / FILE_NAME)
+def _names(known: KnownNodes, enrolled: Iterable[NodeRecord]) -> dict[str, str]:
     listed = [target.name for targets in known.groups.values() for target in targets]
+    shown = {arrival.name: arrival.shown for arrival in known.arrivals if arrival.shown}
     names: dict[str, str] = {}
     for name in (*listed, *(arrival.name for arrival in known.arrivals)):
         with contextlib.suppress(Refused):  # a name that makes no id is left out by the hub, too
-            names[node_id_for(name)] = name
+            names[node_id_for(name)] = shown.get(name, name)
     return {**names, **{node.id: node.name for node in enrolled}}
 
 
@@ -66,7 +68,7 @@ def _kept_devices(file: Path) -> Iterator[tuple[str, tuple[DeviceFacts, ...]]]:
 
 
 def _listed(
-    node_id: str, node_name: str, facts: tuple[DeviceFacts, ...], shown: Names
+    node_id: str, node_name: str, facts: tuple[DeviceFacts, ...], shown: Names, *, is_dropped: bool
 ) -> Iterator[ListedDevice]:
     indexes = {one.uuid: one.index for one in facts}
     for one in facts:
@@ -82,4 +84,5 @@ def _listed(
             memory_total_bytes=one.memory_total_bytes,
             state="unknown",
             users=frozenset(),
+            is_dropped=is_dropped,
         )

@@ -15,7 +15,7 @@ from gpuherd.wiring.config import Config
 from gpuherd.wiring.finders import make_finder
 from gpuherd.wiring.settings import NodesSettings
 
-__all__ = ["FoundList", "ListedNode", "find_lists", "matching", "ssh_target"]
+__all__ = ["FoundList", "ListedNode", "find_lists", "matching", "ssh_target", "ssh_targets"]
 
 FIND_SECONDS = 30.0
 
@@ -94,3 +94,18 @@ async def ssh_target(config: Config, host: str) -> tuple[Target, SshSettings]:
         (group.reach for group in config.nodes if isinstance(group.reach, SshSettings)), SshSettings()
     )
     return structs.replace(parse_host(host, "the command line"), place="the command line"), usual
+
+
+async def ssh_targets(config: Config) -> list[tuple[Target, SshSettings]]:
+    """Find everyone who is reached over SSH; ``Misconfigured`` if a list cannot be had, or nobody is."""
+    lists = await find_lists(config)
+    troubles = [found.trouble for found in lists if found.trouble is not None]
+    if troubles:
+        raise Misconfigured("; ".join(troubles))
+    every = (node for found in lists for node in found.nodes)
+    targets = [
+        (one.target, one.settings.reach) for one in every if isinstance(one.settings.reach, SshSettings)
+    ]
+    if not targets:
+        raise Misconfigured(f"{config.source.name}: no [[nodes]] table has hosts that are reached over SSH")
+    return targets

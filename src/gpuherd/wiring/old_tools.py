@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -11,8 +12,9 @@ from msgspec import Struct, structs
 from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.get_status import GetStatusApp
 from gpuherd.api.legacy.gpustat import GpustatApp
-from gpuherd.api.legacy.old_login import read_login_file
+from gpuherd.api.legacy.old_login import OldLogin, exposure_of, read_login_file
 from gpuherd.api.outfit import Door, Watch
+from gpuherd.api.sender import Senders
 from gpuherd.api.server import WebServer
 from gpuherd.api.services import Services
 from gpuherd.api.settings import listen_address
@@ -27,6 +29,8 @@ from gpuherd.wiring.settings import LegacySettings
 __all__ = ["Teller", "folder_watch", "legacy_doors"]
 
 Teller = Callable[[], Sequence[FleetNotice]]
+
+log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 4096
 
@@ -58,7 +62,7 @@ def legacy_doors(config: Config, services: Services, arrivals: Arrivals, tellers
         posts = GpustatApp(
             legacy.gpustat,
             arrivals,
-            login=None if login_file is None else read_login_file(config.folder / login_file),
+            login=None if login_file is None else _login(config.folder / login_file),
             fleet_view=lambda: services.door_view("gpustat"),
             guard=guard,
             scrub=scrub,
@@ -70,8 +74,18 @@ def legacy_doors(config: Config, services: Services, arrivals: Arrivals, tellers
     if legacy.get_status is not None:
         key = "legacy.get_status.listen"
         status = GetStatusApp(
-            legacy.get_status, fleet_view=lambda: services.door_view("node_info"), guard=guard
+            legacy.get_status,
+            fleet_view=lambda: services.door_view("node_info"),
+            guard=guard,
+            senders=Senders(config.hub.trusted_proxies),
         )
         address = listen_address(legacy.get_status.listen, key)
         doors.append(WebServer(status, address=address, max_connections=MAX_CONNECTIONS, key=key))
     return doors
+
+
+def _login(file: Path) -> OldLogin:
+    login = read_login_file(file)
+    if (exposure := exposure_of(file)) is not None:
+        log.warning("%s", exposure)
+    return login

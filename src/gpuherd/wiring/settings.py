@@ -14,18 +14,21 @@ __all__ = ["LegacySettings", "NodesSettings"]
 
 
 class NodesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ``[[nodes]]`` table: nodes that the hub asks by itself, who they are and how they are reached."""
+    """A ``[[nodes]]`` table: nodes that the hub connects to: which ones, and how."""
 
-    reach: Annotated[ReachSettings, Meta(description="How the hub reaches them; the key `by` names the way.")]
+    reach: Annotated[
+        ReachSettings, Meta(description="How the hub reaches them; the key `by` selects the connection.")
+    ]
     hosts: Annotated[
         tuple[str, ...],
         Meta(
             max_length=100_000,
-            description="The nodes themselves: host, host:port, user@host, or name=host to show another name.",
+            description="The nodes: host, host:port, user@host, or name=host to set the node's name.",
         ),
     ] = ()
     find: Annotated[
-        FindSettings | None, Meta(description="Where they are named instead; the key `in` tells the kind.")
+        FindSettings | None,
+        Meta(description="A list to read them from instead; the key `in` selects its kind."),
     ] = None
 
     def check(self) -> None:

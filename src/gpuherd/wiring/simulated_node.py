@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from gpuherd.agent.exchange import Reading
 from gpuherd.collect.node import NodeCollector
 from gpuherd.collect.scenario import Scenario, quantised, value_at
@@ -61,29 +63,54 @@ class SimulatedHost:
         """Nothing to let go of."""
 
 
+PULLED_AFTER_READINGS = 5
+
+
 class SimulatedNode:
     """Gives readings like a watched probe. A hanging driver is told as such instead of holding everybody up."""
 
     def __init__(
-        self, scenario: Scenario, clock: Callable[[], float] = time.time, *, reports: int | None = None
+        self,
+        scenario: Scenario,
+        clock: Callable[[], float] = time.time,
+        *,
+        reports: int | None = None,
+        pulled: int | None = None,
     ) -> None:
+        """``pulled``: the position of a card that is pulled out after some readings."""
         self.devices: tuple[DeviceFacts, ...] = ()
         self.trouble: str | None = None
         self.is_spent = asyncio.Event()
         """Set after ``reports`` readings, if there is such a limit."""
         self._reports_left = reports
         self._clock = clock
-        collector = SimulatedCollector(scenario, clock=clock, sleep=_refuse_to_wait)
         self._host = SimulatedHost(scenario, clock)
-        self._node = NodeCollector([collector], host=self._host, clock=clock)
+        self._node = self._collecting(scenario)
+        self._readings = 0
+        self._pulled: Scenario | None = None
+        """What is left without the card that is pulled."""
+        if pulled is not None:
+            left = scenario.gpus[:pulled] + scenario.gpus[pulled + 1 :]
+            self._pulled = msgspec.structs.replace(scenario, gpus=left)
         self._facts: NodeFacts | None = None
         self._table: ProcessTable | None = None
         self._hung_since: float | None = None
         # Cards are known before they fail, also where it takes a while until the first report.
         self._report()
+        healthy = self._collecting(msgspec.structs.replace(scenario, faults=()))
+        self.devices = healthy.read().facts.devices
+        healthy.close()
+
+    def _collecting(self, scenario: Scenario) -> NodeCollector:
+        collector = SimulatedCollector(scenario, clock=self._clock, sleep=_refuse_to_wait)
+        return NodeCollector([collector], host=self._host, clock=self._clock)
 
     async def read(self) -> Reading:
         """Make one reading."""
+        if self._pulled is not None and self._readings == PULLED_AFTER_READINGS:
+            self._node.close()
+            self._node = self._collecting(self._pulled)
+        self._readings += 1
         report = self._report()
         if self._reports_left is not None:
             self._reports_left -= 1

@@ -83,7 +83,7 @@ class Systemd:
                 line.connect(address)
                 line.sendall("\n".join(assignments).encode())
         except OSError as error:
-            log.warning("systemd cannot be told %s: %s", assignments[0].partition("=")[0], error.strerror)
+            log.warning("cannot send %s to systemd: %s", assignments[0].partition("=")[0], error.strerror)
 
     def tell_stopping(self) -> None:
         """Say that the end has begun."""
@@ -180,7 +180,9 @@ async def keep_told(
             messages.append("WATCHDOG=1")
         elif not is_hung:
             is_hung = True
-            log.error("the work stands still since %.0f s; the watchdog is not fed any more", silence_seconds)
+            log.error(
+                "no progress for %.0f s; letting the systemd watchdog restart this service", silence_seconds
+            )
         if pulse.is_ready and not is_told_ready:
             messages.append("READY=1")
             is_told_ready = True

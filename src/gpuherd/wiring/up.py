@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,25 @@ from gpuherd.wiring.outfit import configured_hub
 __all__ = ["stop_signals", "tell_setup_link", "up", "write_secret"]
 
 
+log = logging.getLogger(__name__)
+
+END_SECONDS = 14.0
+"""Time that the hub has after a signal to save its state and to close the nodes' links."""
+
+
+def _end_without_waiting() -> None:
+    """End the program, whatever its threads wait for: a hanging disk would block it forever."""
+    time.sleep(END_SECONDS)
+    os.write(
+        2,
+        b"gpuherd: stopped without waiting any longer, because the disk or the database does not respond; "
+        b"what was not saved was not acknowledged, so the nodes send it again\n",
+    )
+    os._exit(1)
+
+
 def stop_signals() -> asyncio.Event:
-    """Give an event that SIGTERM and SIGINT set.
+    """Return an event that SIGTERM and SIGINT set; the program ends a few seconds later in any case.
 
     Not by ``loop.add_signal_handler``: that writes the signal into the pipe that wakes the loop, and under heavy load
     from other threads the pipe can be full and the signal lost.
@@ -28,8 +48,13 @@ def stop_signals() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+        signal.signal(number, lambda *_: _stop(loop, stop))
     return stop
+
+
+def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    threading.Thread(target=_end_without_waiting, name="end in time", daemon=True).start()
+    loop.call_soon_threadsafe(stop.set)
 
 
 def write_secret(file: Path, secret: str) -> None:
@@ -68,6 +93,11 @@ async def up(config: Config, tell: Callable[[str], None], config_arguments: Sequ
     stop = stop_signals()
     agent_dir = config.hub.state_dir / "agent"
     async with configured_hub(config) as hub:
+        log.info("configuration: %s", config.source.name)
+        if hub.are_records_missing:  # the log has said it; until then there is only the page
+            tell(f"gpuherd is up, without an agent: {hub.url}   (Ctrl+C stops it)")
+            await hub.run_until(stop)
+            return
         enrolled = await hub.admit(config.agent.node_name or socket.gethostname())
         write_secret(agent_dir / "credential", enrolled.credential)
         tell(f"gpuherd is up: {hub.url}   (Ctrl+C stops it)")

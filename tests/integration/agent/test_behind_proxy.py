@@ -11,9 +11,9 @@ import pytest
 from gpuherd.agent.loop import Agent
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
-from support.agent_hub import until
 from support.hub import running_hub
 from support.nginx import need_nginx, running_nginx
+from support.running import PATIENCE_SECONDS, until
 
 PASSES_ON = 'proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade";'
 
@@ -53,7 +53,7 @@ def test_the_proxy_is_named_and_what_it_has_to_do(
                     is_live = bool(hub.fleet.view().nodes[0].devices)
                 finally:
                     stop.set()
-                    await asyncio.wait_for(task, 20)
+                    await asyncio.wait_for(task, PATIENCE_SECONDS)
 
     asyncio.run(story())
     assert is_live is not bool(words)

@@ -17,8 +17,9 @@ import pytest
 
 from gpuherd.api.enrolling import open_enrolment
 from gpuherd.model.reports import Report
-from support.agent_hub import TestHub, until
+from support.agent_hub import TestHub
 from support.hub import running_hub
+from support.running import PATIENCE_SECONDS, until
 from support.watched_node import is_alive
 
 CREDENTIAL = "ghn_0123456789abcdef"
@@ -30,7 +31,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=60, check=False, **options
+        command(*arguments), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, **options
     )
 
 
@@ -80,7 +81,7 @@ def test_print_streams_reports_until_told_to_stop() -> None:
         probes = children(process.pid)
         assert probes
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
     assert times == sorted(times)
     assert not [pid for pid in probes if is_alive(pid)]
 
@@ -90,7 +91,7 @@ def test_a_closed_pipe_ends_it_quietly() -> None:
         ["sh", "-c", f"{' '.join(command('--print', '--interval', '0.1'))} | head -c 20"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=True,
     )
     assert "Traceback" not in done.stderr
@@ -138,7 +139,7 @@ def test_a_node_enrols_by_the_name_it_is_given(tmp_path: Path) -> None:
 def test_two_agents_do_not_share_a_state_folder(state_dir: Path) -> None:
     async def main() -> None:
         async with TestHub() as hub, agent("--hub", hub.url, "--state-dir", state_dir):
-            await until(lambda: len(hub.samples()) >= 1, "the first agent reports", 30)
+            await until(lambda: len(hub.samples()) >= 1, "the first agent reports")
             second = await asyncio.to_thread(run, "--hub", hub.url, "--state-dir", state_dir)
             assert second.returncode == 1
             assert "another agent uses the state folder" in second.stderr
@@ -151,17 +152,17 @@ def test_sigterm_leaves_the_unconfirmed_on_disk_and_no_process(state_dir: Path) 
         async with TestHub() as hub:
             hub.acknowledges = False
             async with agent("--hub", hub.url, "--state-dir", state_dir, "--interval", "0.1") as process:
-                await until(lambda: len(hub.samples()) >= 5, "samples", 30)
+                await until(lambda: len(hub.samples()) >= 5, "samples")
                 probes = children(process.pid)
                 assert probes
                 process.terminate()
-                assert await asyncio.wait_for(process.wait(), 20) == 0
+                assert await asyncio.wait_for(process.wait(), PATIENCE_SECONDS) == 0
             assert not [pid for pid in probes if is_alive(pid)]
             (first,) = hub.kept
             hub.acknowledges = True
             async with agent("--hub", hub.url, "--state-dir", state_dir, "--interval", "0.1"):
-                await until(lambda: len(hub.kept) == 2, "the next agent", 30)
-                await until(lambda: len(hub.samples(list(hub.kept)[1])) >= 2, "its samples", 30)
+                await until(lambda: len(hub.kept) == 2, "the next agent")
+                await until(lambda: len(hub.samples(list(hub.kept)[1])) >= 2, "its samples")
                 await until(lambda: hub.acked.get(first) == max(hub.kept[first]), "all of the old run")
             assert [hello.boot_id for hello in hub.past_hellos] == [first]
             assert hub.acked[first] == max(hub.kept[first])
@@ -183,7 +184,7 @@ def test_kill_9_while_the_hub_is_away_loses_nothing_that_was_made(state_dir: Pat
                         new = spooled(state_dir) - known
                         return sum(path.stat().st_size for path in new) > 6000
 
-                    await until(grown, "frames on disk", 30)
+                    await until(grown, "frames on disk")
                     probes = children(process.pid)
                     process.send_signal(signal.SIGKILL)
                     await process.wait()
@@ -192,9 +193,9 @@ def test_kill_9_while_the_hub_is_away_loses_nothing_that_was_made(state_dir: Pat
             assert runs == [1, 2, 3]
             await hub.start()
             async with agent("--hub", hub.url, "--state-dir", state_dir, "--interval", "0.1"):
-                await until(lambda: len(hub.past_hellos) == 3, "three old runs", 30)
-                await until(lambda: len(hub.samples(hub.hellos[0].boot_id)) >= 2, "live samples", 30)
-                await until(lambda: not spooled(state_dir), "all of it confirmed", 30)
+                await until(lambda: len(hub.past_hellos) == 3, "three old runs")
+                await until(lambda: len(hub.samples(hub.hellos[0].boot_id)) >= 2, "live samples")
+                await until(lambda: not spooled(state_dir), "all of it confirmed")
         for boot_id in [hello.boot_id for hello in hub.past_hellos]:
             assert hub.missing(boot_id) == []
             assert len(hub.samples(boot_id)) >= 8
@@ -208,7 +209,7 @@ def test_rss_is_small(state_dir: Path) -> None:
             TestHub() as hub,
             agent("--hub", hub.url, "--state-dir", state_dir, "--interval", "0.1") as process,
         ):
-            await until(lambda: len(hub.samples()) >= 10, "samples", 30)
+            await until(lambda: len(hub.samples()) >= 10, "samples")
             (probe,) = children(process.pid)
             return {
                 f"{name} {field}": _smaps(pid)[field]

@@ -17,6 +17,7 @@ from gpuherd.agent.refusals import OTHER_PROTOCOL, HandshakeRefused
 from gpuherd.agent.talk import LineLost
 from gpuherd.model.errors import Failed
 from gpuherd.wire.frames import SUBPROTOCOL
+from support.running import PATIENCE_SECONDS
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -35,7 +36,7 @@ async def raw_server(serve: Serve) -> AsyncIterator[HubAddress]:
 
 
 async def open_line(address: HubAddress, ping_seconds: float = 30.0) -> DialledLine:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         return await dial(address, {"X-Test": "1"}, tls=None, ping_seconds=ping_seconds)
 
 
@@ -170,6 +171,21 @@ def test_a_server_that_leaves_says_why() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("sent", [b"", b"\x82\x05abc"], ids=["between frames", "within a frame"])
+def test_a_server_that_is_killed_has_closed_the_connection(sent: bytes) -> None:
+    async def die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(accepting(await reader.readuntil(b"\r\n\r\n")) + sent)
+
+    async def main() -> None:
+        async with raw_server(die) as address:
+            line = await open_line(address)
+            with pytest.raises(LineLost, match=r"^connection closed$"):
+                await line.recv()
+            await line.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("nonsense", [b"\xff\xff\xff\xff", b"\x82\x7f" + b"\xff" * 8])
 def test_a_server_that_breaks_the_protocol_is_left(nonsense: bytes) -> None:
     async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -202,7 +218,7 @@ def test_a_server_that_does_not_read_stops_the_sender_and_is_given_up() -> None:
             line = await open_line(address, ping_seconds=0.3)
             receiving = asyncio.create_task(line.recv())
             with pytest.raises(LineLost, match="no answer to a ping"):
-                await asyncio.wait_for(send_for_ever(line), 10)
+                await asyncio.wait_for(send_for_ever(line), PATIENCE_SECONDS)
             with pytest.raises(LineLost, match="no answer to a ping"):
                 await receiving
             await line.close()

@@ -20,7 +20,7 @@ from gpuherd.fleet.settings import AvailabilitySettings
 from gpuherd.model.errors import Failed
 from gpuherd.records.last_reports import LastReport, LastReports
 from support.hub import eventually, running_hub
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 
 PATIENT = AvailabilitySettings(stale_after_intervals=30)
 """Three seconds at the pace of these tests: the machine may be busy."""
@@ -49,7 +49,7 @@ async def running_agent(spec: ProbeSpec, url: str, state_dir: Path) -> AsyncIter
         yield agent
     finally:
         stop.set()
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
 
 
 async def enrol(hub: Hub, state_dir: Path) -> None:

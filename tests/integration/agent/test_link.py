@@ -8,8 +8,10 @@ import os
 import shutil
 import ssl
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -28,9 +30,10 @@ from gpuherd.agent.spec import ProbeSpec
 from gpuherd.agent.spool import RunFacts
 from gpuherd.model.errors import Misconfigured
 from gpuherd.wire.codec import encode
-from gpuherd.wire.frames import FactsFrame, Notice, SampleFrame, TableFrame
+from gpuherd.wire.frames import FactsFrame, Notice, Pace, SampleFrame, TableFrame
 from gpuherd.wire.matrix import LAYOUT
-from support.agent_hub import TestHub, until
+from support.agent_hub import TestHub
+from support.running import PATIENCE_SECONDS, until
 
 INTERVAL_SECONDS = 0.1
 CREDENTIAL = "ghn_0123456789abcdef"
@@ -45,7 +48,13 @@ def state_dir(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def running(spec: ProbeSpec, hub: TestHub, state_dir: Path, **settings: object) -> AsyncIterator[Agent]:
+async def running(
+    spec: ProbeSpec,
+    hub: TestHub,
+    state_dir: Path,
+    monotonic: Callable[[], float] = time.monotonic,
+    **settings: object,
+) -> AsyncIterator[Agent]:
     """Run an agent that retries quickly."""
     agent = Agent(
         msgspec.convert(
@@ -54,6 +63,7 @@ async def running(spec: ProbeSpec, hub: TestHub, state_dir: Path, **settings: ob
         spec,
         state_dir=state_dir,
         backoff=Backoff(first_seconds=0.05, longest_seconds=0.2),
+        monotonic=monotonic,
     )
     stop = asyncio.Event()
     task = asyncio.create_task(agent.run(stop))
@@ -61,7 +71,7 @@ async def running(spec: ProbeSpec, hub: TestHub, state_dir: Path, **settings: ob
         yield agent
     finally:
         stop.set()
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
 
 
 @asynccontextmanager
@@ -95,6 +105,19 @@ def test_frames_are_sent_acknowledged_and_forgotten(spec: ProbeSpec, state_dir: 
             assert hello.interval_seconds == INTERVAL_SECONDS
             assert hello.dropped_frames == 0
         assert len(spooled(state_dir)) <= 1, "at most what was made while stopping"
+
+    asyncio.run(main())
+
+
+def test_a_slow_driver_makes_the_interval_longer_and_says_so(spec: ProbeSpec, state_dir: Path) -> None:
+    async def main() -> None:
+        clock = count(0.0, 10.0)  # asked before and after each reading, so that each seems to take 10 s
+        async with TestHub() as hub, running(spec, hub, state_dir, lambda: next(clock)):
+            await until(lambda: len(hub.samples()) >= 2, "two samples")
+            first, second = hub.samples()[:2]
+            assert first.interval_seconds == second.interval_seconds == pytest.approx(10.0)
+            assert [problem.code for problem in first.problems] == []
+            assert [(p.code, p.is_fault) for p in second.problems] == [("slow_driver", False)]
 
     asyncio.run(main())
 
@@ -337,7 +360,7 @@ def test_an_unwritable_spool_keeps_frames_in_memory(
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
-    assert sum("cannot be written" in record.message for record in caplog.records) == 1
+    assert sum("cannot write to the spool" in record.message for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -405,7 +428,7 @@ def test_a_bug_in_the_loop_is_logged_and_the_loop_starts_again(
 
     with caplog.at_level(logging.INFO):
         asyncio.run(main())
-    assert "collecting failed; it starts again" in caplog.text
+    assert "collecting failed and restarts" in caplog.text
 
 
 def test_the_hub_sets_the_pace_within_bounds(spec: ProbeSpec, state_dir: Path) -> None:
@@ -415,6 +438,41 @@ def test_the_hub_sets_the_pace_within_bounds(spec: ProbeSpec, state_dir: Path) -
             async with running(spec, hub, state_dir, interval_seconds=3600) as agent:
                 await until(lambda: len(hub.samples()) >= 4, "samples at the hub's pace, not once an hour")
                 assert agent.outbox.current.facts.interval_seconds == 0.1, "the shortest there is"
+
+    asyncio.run(main())
+
+
+@pytest.mark.promise("overload-asks-for-less")
+def test_an_overloaded_hub_is_sent_less_until_it_says_otherwise_or_is_gone(
+    spec: ProbeSpec, state_dir: Path
+) -> None:
+    async def main() -> None:
+        async with TestHub() as hub, running(spec, hub, state_dir) as agent:
+
+            async def ask(interval_seconds: float | None) -> None:
+                for connection in hub.connections:
+                    await connection.send(encode(Pace(interval_seconds=interval_seconds)))
+
+            async def reports_as_usual() -> None:
+                await until(lambda: agent.interval_seconds == INTERVAL_SECONDS, "the usual pace")
+                seen = len(hub.samples())
+                await until(
+                    lambda: len(hub.samples()) > seen + 2, "samples at the usual pace, not in an hour"
+                )
+
+            await reports_as_usual()
+            await ask(3600)
+            await until(lambda: agent.interval_seconds == 3600, "the pace it was asked for")
+            assert agent.outbox.current.facts.interval_seconds == INTERVAL_SECONDS, (
+                "what it says in its hello"
+            )
+            await ask(None)
+            await reports_as_usual()
+            await ask(INTERVAL_SECONDS / 2)
+            await ask(3600)
+            await until(lambda: agent.interval_seconds == 3600, "never a shorter one than its own")
+            hub.cut()
+            await reports_as_usual()
 
     asyncio.run(main())
 

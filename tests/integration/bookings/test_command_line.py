@@ -15,7 +15,9 @@ from typing import Any
 from gpuherd.auth.passwords import Passwords
 from gpuherd.model.people import Actor
 from support.booking_hub import BookingHub, booking_hub, report_of
+from support.chooser import living_hub
 from support.herd import gpu
+from support.running import PATIENCE_SECONDS
 
 BY = Actor(account_id=None, label="test")
 PASSWORD = "correct horse battery"
@@ -41,7 +43,7 @@ class Shell:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             env={**kept, "HOME": str(self.home), "TZ": "Europe/Paris", **environment},
         )
 
@@ -79,7 +81,7 @@ async def add_person(lab: BookingHub, name: str, role: Any = "member") -> None:
 
 def test_a_day_at_the_command_line(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             await add_person(lab, "ann")
             await add_person(lab, "bob")
             ann, bob = Shell(lab, tmp_path / "ann"), Shell(lab, tmp_path / "bob")
@@ -103,14 +105,14 @@ def test_a_day_at_the_command_line(tmp_path: Path) -> None:
             assert "n1/0,1" in listed
             assert "\x1b" not in listed
             assert "\u202e" not in listed
-            assert (await bob.good("bookings")) == "nothing is booked\n"
+            assert (await bob.good("bookings")) == "no bookings\n"
             assert "Ann" in await bob.good("bookings", "--node", "n1")
 
             said = await bob.bad(3, "book", "n1", "--for", "1h")
             assert "n1/0 is Ann's " in said
             assert f"(booking {number})" in said
-            assert "all would be free for as long from " in said
-            assert "this booking is of Ann" in await bob.bad(4, "release", number)
+            assert "all of them are free for that long from " in said
+            assert "this booking belongs to Ann" in await bob.bad(4, "release", number)
 
             preview = json.loads(await bob.good("book", "2x", "--for", "1h", "--dry-run", "--json"))
             assert [device["uuid"] for device in preview[0]["devices"]] == ["GPU-2", "GPU-3"]
@@ -119,8 +121,8 @@ def test_a_day_at_the_command_line(tmp_path: Path) -> None:
             )
 
             assert 'there is no node "n9"' in await ann.bad(3, "book", "n9:0", "--for", "1h")
-            assert f"booking {number} is until " in await ann.good("bookings", "extend", number, "2h")
-            assert f"booking {number} has ended; it was until " in await ann.good("release", number)
+            assert f"booking {number} now ends " in await ann.good("bookings", "extend", number, "2h")
+            assert f"booking {number} has ended; it would have ended " in await ann.good("release", number)
             await bob.good("book", "n1", "--for", "1h")
             series = await ann.good(
                 "book", "n2:0", "--start", "tomorrow 9:00", "--for", "2h", "--weekly", "3"
@@ -132,13 +134,11 @@ def test_a_day_at_the_command_line(tmp_path: Path) -> None:
 
             await ann.good("book", "2", "--same-node", "--start", "2h", "--for", "1h")
             strange = await ann.run("book", "n2:0", "--start", "4h", "--for", "1h", TZ="XYZ-1XYZT")
-            assert (strange.returncode, "those of UTC+" in strange.stderr) == (0, True), strange
+            assert (strange.returncode, "times are in UTC+" in strange.stderr) == (0, True), strange
             last = strange.stdout.rsplit(maxsplit=1)[-1]
             cut = await ann.run("bookings", "--limit", "1")
             assert cut.stdout.splitlines()[1].split()[0] == last
-            assert (
-                cut.stderr == "gpuherd: these are the 1 newest bookings; for others give a larger --limit\n"
-            )
+            assert cut.stderr == "gpuherd: showing the 1 newest bookings; for more, use a larger --limit\n"
             done = await ann.run("release", "99999", number, last)
             assert (done.returncode, done.stdout) == (3, f"booking {last} is cancelled\n")
             assert [line.split(": ")[1] for line in done.stderr.splitlines()] == [
@@ -163,7 +163,7 @@ def test_what_one_is_running_is_booked(tmp_path: Path) -> None:
 
 def test_who_books_what_is_in_use_or_broken_is_told(tmp_path: Path) -> None:
     async def day() -> None:
-        async with booking_hub(tmp_path / "hub") as lab:
+        async with living_hub(tmp_path / "hub") as lab:
             await add_person(lab, "ann")
             ann = Shell(lab, tmp_path / "ann")
             await ann.log_in("ann")
@@ -194,11 +194,11 @@ def test_logging_in_goes_wrong(tmp_path: Path) -> None:
             assert "role member" in await vic.bad(4, "book", "2", "--for", "1h")
 
             (tmp_path / "token").write_text("ghu_" + "x" * 43)
-            assert "others may read it" in await vic.bad(
+            assert "other users can read it" in await vic.bad(
                 1, "login", "--hub", vic.hub_url, "--token-file", f"{tmp_path}/token"
             )
             (tmp_path / "token").chmod(0o600)
-            assert "does not know this token" in await vic.bad(
+            assert "does not accept this token" in await vic.bad(
                 4, "login", "--hub", vic.hub_url, "--token-file", f"{tmp_path}/token"
             )
             assert "not encrypted" in await vic.bad(1, "login", "--hub", "http://192.0.2.7", "--name", "vic")
@@ -208,6 +208,6 @@ def test_logging_in_goes_wrong(tmp_path: Path) -> None:
                 elsewhere.stderr == "gpuherd: http://127.0.0.1:9 cannot be reached: nothing listens there\n"
             )
             assert "removed" in await vic.good("login", "--forget")
-            assert "there is no login here" in await vic.good("login", "--forget")
+            assert "you are not logged in on this machine" in await vic.good("login", "--forget")
 
     asyncio.run(day())

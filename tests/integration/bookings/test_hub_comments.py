@@ -83,7 +83,7 @@ def test_a_watched_file(tmp_path: Path) -> None:
                 await eventually(lambda: trouble(lab))
                 assert held(lab) == {"n1/GPU-0": "Ann", "n1/GPU-1": "bob"}
             file.unlink()
-            await eventually(lambda: "is gone" in trouble(lab))
+            await eventually(lambda: "no longer exists" in trouble(lab))
             assert len(held(lab)) == 2
 
             write(file, {"n1": [entry("ann", 9), entry("bob")]})
@@ -167,8 +167,8 @@ def test_once_from_the_command_line(tmp_path: Path) -> None:
             await eventually((state / "state.sqlite").exists)
             await lab.hub._flush_at_end()
             tried = await asyncio.to_thread(gpuherd, "import-comments", str(file), "--dry-run")
-            assert (tried.exit_code, tried.stdout) == (1, "would book n1:0 for ann\n")
-            assert "not taken: n2:7: this node has no GPU of that index" in tried.stderr
+            assert (tried.exit_code, tried.stdout) == (1, "would book n1/0 for ann\n")
+            assert "not imported: n2:7: this node has no GPU of that index" in tried.stderr
             first = await asyncio.to_thread(gpuherd, "import-comments", str(file))
             assert first.stdout.splitlines()[-1] == "1 bookings made, 0 changed"
             again = await asyncio.to_thread(gpuherd, "import-comments", str(file))

@@ -13,10 +13,12 @@ import pytest
 from gpuherd.api.booking_hooks import LEDGER_NAME
 from gpuherd.bookings.hook_settings import HookSettings
 from gpuherd.bookings.settings import BookingSettings
+from gpuherd.fleet.clock import SystemClock
 from gpuherd.model.errors import Misconfigured
 from support.booking_hub import BY, booking_hub, report_of
 from support.herd import gpu
 from support.hub import eventually, running_hub
+from support.running import PATIENCE_SECONDS
 
 
 def teller(folder: Path) -> HookSettings:
@@ -55,7 +57,7 @@ def test_a_booking_from_start_to_end(tmp_path: Path) -> None:
             ann = await lab.person("ann")
             (booking,) = await ann.book(("n1", "GPU-0"), ("n1", "GPU-1"), title="x")
             await eventually(lambda: events(tmp_path)() == ["start"])
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while events(tmp_path)() != ["start", "violation"]:  # a node that falls silent does no wrong
                     await lab.report("n1", report_of(gpu(0), gpu(1), users={1: "eve"}))
             await eventually(lambda: is_crossed_out(state))
@@ -73,6 +75,38 @@ def test_a_booking_from_start_to_end(tmp_path: Path) -> None:
             health = {loop.name: loop.state for loop in lab.hub.health().loops}
             assert health["hook 0: run teller"] == "ok"
         assert told(tmp_path)[-1]["booking"]["released_from"] is not None
+
+    asyncio.run(go())
+
+
+class SecondHand(SystemClock):
+    """The machine's clock, set so that a second begins when the test says."""
+
+    shift_seconds = 0.0
+
+    def wall(self) -> float:
+        return super().wall() + self.shift_seconds
+
+    def begin_second(self) -> None:
+        self.shift_seconds -= self.wall() % 1
+
+
+def test_a_booking_given_back_at_once_is_told_to_its_end(tmp_path: Path) -> None:
+    async def go() -> None:
+        clock = SecondHand()
+        hub_options = {**options(teller(tmp_path))["hub_options"], "clock": clock}
+        async with booking_hub(tmp_path / "hub", hub_options=hub_options) as lab:
+            ann, bob = await lab.person("ann"), await lab.person("bob")
+            clock.begin_second()
+            (booking,) = await ann.book(("n1", "GPU-0"))
+            status, released = await ann.ask("POST", f"bookings/{booking['id']}/release")
+            assert (status, released["state"], released["released_from"]) == (
+                200,
+                "active",
+                booking["ends_at"],
+            )
+            await bob.book(("n1", "GPU-0"))  # free for others as soon as the answer is there
+            await eventually(lambda: events(tmp_path)() == ["start", "end", "start"])
 
     asyncio.run(go())
 
@@ -126,7 +160,7 @@ def test_what_happens_while_the_hub_is_away_is_told_late(tmp_path: Path) -> None
 def test_a_hook_that_cannot_be_had_stops_the_start(tmp_path: Path) -> None:
     async def go() -> None:
         missing = HookSettings(on=("start",), command=(str(tmp_path / "missing"),))
-        with pytest.raises(Misconfigured, match="is no program"):
+        with pytest.raises(Misconfigured, match="is not a program"):
             async with running_hub(tmp_path / "hub", **options(missing)):
                 pass
 

@@ -60,7 +60,7 @@ def test_a_look_at_the_herd(tmp_path: Path) -> None:
             code, said, told = await shell.run("status", "adda")
             assert (code, said) == (3, "")
             assert told == (
-                'gpuherd: there is no node "adda", and nobody of this name has a GPU; did you mean ada?\n'
+                'gpuherd: there is no node "adda", and no user of this name holds a GPU; did you mean ada?\n'
             )
             code, said, _ = await shell.run("status", "n3", "--json")
             answer = json.loads(said)
@@ -73,12 +73,12 @@ def test_a_look_at_the_herd(tmp_path: Path) -> None:
             assert (await shell.run("free", "-n", "4", "--same-node", "--mem", "80G"))[0] == 0
             code, said, told = await shell.run("free", "-n", "5", "--same-node")
             assert (code, said.splitlines()[0]) == (3, "free: n1/0-3 n2/1")
-            assert told == "gpuherd: 5 GPUs on one node cannot be had: 5 are free, but not on one node\n"
+            assert told == "gpuherd: 5 GPUs on one node not available: 5 are free, but not on one node\n"
             code, said, told = await shell.run("free", "--type", "l40s")
             assert (code, said.startswith("n3/2  ■ busy  L40S  ")) == (3, True)
-            assert told == "gpuherd: 1 l40s cannot be had: none of 1 such GPU is free\n"
+            assert told == "gpuherd: 1 l40s not available: none of 1 such GPU is free\n"
             code, said, told = await shell.run("free", "--type", "b200")
-            assert (code, said, told) == (3, "", "gpuherd: there is no such GPU in the herd: 1 b200\n")
+            assert (code, said, told) == (3, "", "gpuherd: no such GPU in the herd: 1 b200\n")
             code, said, _ = await shell.run("free", "--node", "n2", "--json")
             assert [one["place"] for one in json.loads(said)["devices"]] == ["n2/1"]
             assert (await shell.run("free", "--node", "n9"))[::2] == (3, 'gpuherd: there is no node "n9"\n')
@@ -89,10 +89,16 @@ def test_a_look_at_the_herd(tmp_path: Path) -> None:
             assert re.search(r"\nAnn +0 +1 +-", said), "who has booked and does not use it"
             assert (await shell.run("users", "eve"))[::2] == (
                 3,
-                "gpuherd: nobody called eve holds a GPU now\n",
+                "gpuherd: no user named eve holds a GPU now\n",
             )
             code, said, _ = await shell.run("users", "ada", "--json")
             assert json.loads(said)[0]["places"] == ["n3/0"]
+            assert json.loads(said)[0]["processes"] == 1
+            for sort, first in (("memory", "gpu_memory_bytes"), ("processes", "processes")):
+                code, said, _ = await shell.run("users", "--sort", sort, "--json")
+                amounts = [holder[first] or 0 for holder in json.loads(said)]
+                assert amounts == sorted(amounts, reverse=True)
+                assert amounts[0] > amounts[-1]
 
             code, said, _ = await shell.run("node", "n3")
             assert (code, said.startswith("n3  live, ")) == (0, True)
@@ -125,7 +131,7 @@ def test_who_may_not_look_and_what_is_no_hub(tmp_path: Path) -> None:
                     assert (code, said) == (4, ""), (arguments, told)
                     first, hint = told.splitlines()
                     assert hint == "  log in with: gpuherd login", "the hub that it would ask anyway"
-                    words = "does not know this token" if options else "shows nothing without a login"
+                    words = "does not accept this token" if options else "requires a login"
                     assert words in first
             code, _, told = await stranger.run(
                 "status", "--hub", lab.hub.url, GPUHERD_HUB="http://127.0.0.1:9"
@@ -191,10 +197,10 @@ def ask(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
             OLD,
             "has no GET /api/v1/fleet (there is nothing at this address): check the address; if it is the hub's, ",
         ),
-        (404, b"<html>", "answers 404, but not as a gpuherd hub does"),
-        (200, b"<html>", "answers, but not as a gpuherd hub of this time does"),
-        (200, b'{"time": "noon"}', "answers, but not as a gpuherd hub of this time does"),
-        (503, b"", "answers 503: the hub behind it does not run, or is busy"),
+        (404, b"<html>", "responds with 404, but not like a gpuherd hub"),
+        (200, b"<html>", "responds, but not like a gpuherd hub of this version"),
+        (200, b'{"time": "noon"}', "responds, but not like a gpuherd hub of this version"),
+        (503, b"", "responds with 503: the hub behind it is down or busy"),
     ],
 )
 def test_an_old_hub_or_none_at_all(status: int, body: bytes, sentence: str) -> None:

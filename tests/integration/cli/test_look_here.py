@@ -8,11 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
+
+from support.running import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -32,7 +33,7 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
 
 
@@ -76,9 +77,7 @@ def test_a_driver_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
     (tmp_path / "gpuherd").mkdir()
     (tmp_path / "gpuherd/gpuherd.toml").write_text("[agent]\ncollect_deadline_seconds = 0.5\n")
 
-    start = time.monotonic()
     done = run(tmp_path, "status", "--here", scenario=SCENARIOS / "hung_gpu.json")
-    assert time.monotonic() - start < 30
     assert (done.returncode, done.stderr) == (0, "")
     assert "the driver hangs in nvml" in done.stdout
 

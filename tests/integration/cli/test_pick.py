@@ -33,7 +33,7 @@ def test_a_day_of_picking(tmp_path: Path) -> None:
 
             code, said, told = await shell.run("pick")
             assert (code, said) == (3, "")
-            assert f"the hub knows no node that is called {socket.gethostname()}" in told
+            assert f"the hub has no node called {socket.gethostname()}" in told
             await host_reports(lab, "n3", name=f"{socket.gethostname()}.example.org")
             assert await shell.run("pick") == (0, "CUDA_VISIBLE_DEVICES=GPU-small\n", "")
             assert await shell.run("pick", "--mem", "80G") == (0, "CUDA_VISIBLE_DEVICES=GPU-large\n", "")
@@ -45,7 +45,7 @@ def test_a_day_of_picking(tmp_path: Path) -> None:
             await host_reports(lab, "n4", name=f"{socket.gethostname()}.example.net")
             code, said, told = await shell.run("pick")
             assert (code, said) == (3, "")
-            assert "may be n3, n4; say which with --node" in told
+            assert "matches several nodes: n3, n4; choose one with --node" in told
 
             code, said, _ = await shell.run(
                 "pick", "-n", "3", "--type", "a100", "--same-node", "--anywhere", "--json"
@@ -59,22 +59,20 @@ def test_a_day_of_picking(tmp_path: Path) -> None:
             await bob.book(("n2", "GPU-0"), start="in 1h", end="2h")
             assert (await shell.run("pick", "--node", "n2"))[1] == "n2 CUDA_VISIBLE_DEVICES=GPU-1\n"
             await ann.book(("n2", "GPU-1"), end="2h")
-            await eventually(
-                lambda: lab.hub.fleet.view().nodes[1].devices[1].availability.state == "booked", within=30
-            )
+            await eventually(lambda: lab.hub.fleet.view().nodes[1].devices[1].availability.state == "booked")
             assert (await shell.run("pick", "--anywhere"))[1] == "n2 CUDA_VISIBLE_DEVICES=GPU-1\n"
             code, said, told = await shell.run("pick", "-n", "2", "--node", "n2")
             assert (code, said) == (3, "")
-            assert told == "gpuherd: 2 GPUs wanted on n2, and 1 can be had; 1 booked within the time\n"
+            assert told == "gpuherd: 2 GPUs requested on n2, 1 available; 1 booked within the time\n"
             assert (await shell.run("pick", "-n", "2", "--node", "n2", "--for", "30m"))[0] == 0
             stranger = Chooser(lab, tmp_path / "bob", bob)
             assert (await stranger.run("pick", "--node", "n2"))[1] == "n2 CUDA_VISIBLE_DEVICES=GPU-0\n"
             assert (await stranger.run("pick", "--node", "n2", "-n", "2"))[0] == 3
 
             await host_reports(lab, "n3", name="elsewhere", users={0: "cleo", 1: "cleo"})
-            assert "and none can be had; 2 busy" in (await shell.run("pick", "--node", "n3"))[2]
+            assert "none available; 2 busy" in (await shell.run("pick", "--node", "n3"))[2]
             assert (
-                "there is no such GPU in the herd: 1 h100 wanted"
+                "no such GPU in the herd (1 h100 requested"
                 in (await shell.run("pick", "--anywhere", "--type", "h100"))[2]
             )
 
@@ -87,13 +85,12 @@ def test_nothing_is_picked_by_old_news(tmp_path: Path) -> None:
             shell = Chooser(lab, tmp_path / "ann", await lab.person("ann"))
             assert (await shell.run("pick", "--anywhere"))[0] == 0
             for node in ("n1", "n2"):
-                lab.hub.fleet.accept_report(node, report_of(gpu(0)), 0.05)
-            await eventually(
-                lambda: all(node.state != "live" for node in lab.hub.fleet.view().nodes), within=30
-            )
+                cards = [gpu(index) for index in range(4 if node == "n1" else 2)]
+                lab.hub.fleet.accept_report(node, report_of(*cards), 0.05)
+            await eventually(lambda: all(node.state != "live" for node in lab.hub.fleet.view().nodes))
             code, said, told = await shell.run("pick", "--anywhere")
             assert (code, said) == (3, "")
-            assert "none can be had; 2 stale" in told
+            assert "none available; 6 stale" in told
 
     asyncio.run(day())
 
@@ -112,7 +109,7 @@ def test_slices_are_picked_by_name_alone(tmp_path: Path) -> None:
             )
             await lab.report("n3", report_of(gpu(0, uuid="GPU-m", is_partitioned=True), part))
             code, _, told = await shell.run("pick", "--node", "n3")
-            assert (code, "slices are taken only if they are named" in told) == (3, True)
+            assert (code, "to include slices, use --type mig" in told) == (3, True)
             assert (await shell.run("pick", "--type", "3g.40gb", "--anywhere"))[1] == (
                 "n3 CUDA_VISIBLE_DEVICES=MIG-11f0\n"
             )

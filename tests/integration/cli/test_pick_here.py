@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
+from support.running import PATIENCE_SECONDS
+
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -30,7 +32,7 @@ def gpuherd(home: Path, scenario: str, *arguments: str) -> subprocess.CompletedP
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
 
 
@@ -54,7 +56,7 @@ def test_this_machine_without_a_hub(tmp_path: Path) -> None:
     assert (ran.returncode, sorted(ran.stdout.strip().split(","))) == (3, sorted(uuids))
     none = gpuherd(tmp_path, "healthy.json", "pick", "--here", "-n", "9")
     assert (none.returncode, none.stdout) == (3, "")
-    assert "9 GPUs wanted on this machine, and 2 can be had; 6 busy" in none.stderr
+    assert "9 GPUs requested on this machine, 2 available; 6 busy" in none.stderr
 
 
 THREADS = """
@@ -84,7 +86,7 @@ def test_slices_of_this_machine(tmp_path: Path) -> None:
     ran = gpuherd(
         tmp_path, "mig.json", "run", "--here", "-n", "2", "--type", "mig", "--", "sh", "-c", "exit 3"
     )
-    assert (ran.returncode, "2 MIG slices, and CUDA uses no more than one per process" in ran.stderr) == (
+    assert (ran.returncode, "2 MIG slices, but a CUDA process can use only one" in ran.stderr) == (
         3,
         True,
     )

@@ -30,6 +30,7 @@ from support.full_terminal import FullTerminal
 from support.herd import HOLDING, WORKING, gpu
 from support.hub import eventually, running_hub
 from support.hub_process import HubProcess
+from support.running import PATIENCE_SECONDS
 
 EVIL = "\x1b[2J[red]\u202eevil"
 
@@ -83,7 +84,7 @@ class Follower:
             self.take()
             return is_so()
 
-        await eventually(look, within=20)
+        await eventually(look)
 
     @property
     def phase(self) -> str:
@@ -183,7 +184,7 @@ def test_a_hub_that_has_no_room_for_streams_is_polled_and_that_is_said(tmp_path:
                 await one.until(lambda: one.phase == "live")
                 async with Follower(second) as other:
                     await other.until(lambda: other.phase == "polling" and (other.herd.tick or 0) > 2)
-                    assert "too many live views are open" in other.conditions[-1].reason
+                    assert "too many live streams are open" in other.conditions[-1].reason
                     assert [node.name for node in other.herd.nodes] == ["n1"]
 
     asyncio.run(check())
@@ -230,7 +231,7 @@ def test_a_proxy_that_sends_pages_instead_of_the_stream(monkeypatch: pytest.Monk
     async def check(url: str) -> None:
         async with Follower(HerdFeed(client(url), poll_seconds=0.05)) as follower:
             await follower.until(lambda: follower.phase == "polling")
-            assert follower.conditions[-1].reason == "what answers there sends no live stream"
+            assert follower.conditions[-1].reason == "the server there sends no live stream"
 
     with holding_back(answer) as url:
         asyncio.run(check(url))
@@ -279,7 +280,7 @@ def test_a_terminal_that_is_gone_is_the_end(tmp_path: Path) -> None:
     with FullTerminal("top", "--hub", "http://127.0.0.1:9", environment={"HOME": str(tmp_path)}) as terminal:
         terminal.until("trying again")
         terminal.vanish()
-        assert terminal.process.wait(20) == 129
+        assert terminal.process.wait(PATIENCE_SECONDS) == 129
 
 
 def test_a_hub_that_goes_and_comes_back(tmp_path: Path) -> None:
@@ -307,7 +308,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         env={**os.environ, **environment},
     )
 
@@ -315,20 +316,20 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_no_terminal_is_a_sentence() -> None:
     done = run("--hub", "http://127.0.0.1:9")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "top needs a terminal for its input and output; gpuherd status shows the herd once" in done.stderr
+    assert "top needs a terminal for its input and output; use gpuherd status instead" in done.stderr
 
 
 def test_json_is_to_be_had_elsewhere() -> None:
     done = run("--json")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "gpuherd status --json prints the herd as it is now" in done.stderr
+    assert "use gpuherd status --json" in done.stderr
     assert "--json" not in run("--help").stdout
 
 
 def test_a_dumb_terminal_is_a_sentence() -> None:
     with FullTerminal("top", environment={"TERM": "dumb"}) as terminal:
         assert terminal.end() == 2
-        assert "gpuherd status shows the herd once" in terminal.text
+        assert "use gpuherd status instead" in terminal.text
         assert b"\x1b" not in terminal.raw
 
 
@@ -347,7 +348,7 @@ def test_a_wrong_token_is_a_sentence(tmp_path: Path) -> None:
             assert terminal.is_restored
             said = terminal.raw.rpartition(b"\x1b[?1049l")[2].decode()
             assert re.search(
-                r"gpuherd: .* does not know your token any more\r\n  log in with: gpuherd login\r\n", said
+                r"gpuherd: .* no longer accepts your token\r\n  log in with: gpuherd login\r\n", said
             )
 
     asyncio.run(check())

@@ -16,10 +16,10 @@ import pytest
 from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
 from gpuherd.collect.scenario import Scenario, dump_scenario, load_scenario
+from support.running import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[3]
 READER = Path(__file__).with_name("nvml_reader.py")
-DEADLINE_SECONDS = 30.0
 
 
 def library_or_skip(*, old_driver: bool = False) -> Path:
@@ -39,7 +39,7 @@ class Reader:
             env=environment,
         )
 
-    def ask(self, command: str, deadline_seconds: float = DEADLINE_SECONDS) -> Any:
+    def ask(self, command: str, deadline_seconds: float = PATIENCE_SECONDS) -> Any:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(command.encode() + b"\n")
@@ -56,7 +56,7 @@ class Reader:
 
     def until(self, condition: Callable[[Any], bool], what: str, command: str = "read") -> Any:
         """Ask again and again until the answer fits."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not condition(answer := self.ask(command)):
             assert time.monotonic() < deadline, f"waited in vain for: {what}; last answer: {answer}"
             time.sleep(0.02)
@@ -90,7 +90,7 @@ class Bench:
         self.readers.append(made)
         return made
 
-    def run(self, *command: str, timeout: float = DEADLINE_SECONDS) -> subprocess.CompletedProcess[bytes]:
+    def run(self, *command: str, timeout: float = PATIENCE_SECONDS) -> subprocess.CompletedProcess[bytes]:
         tool = Path(sys.executable).with_name(command[0])
         return subprocess.run(
             [str(tool if tool.exists() else command[0]), *command[1:]],

@@ -9,13 +9,15 @@ import json
 import subprocess
 from typing import Any
 
+from support.running import PATIENCE_SECONDS
+
 from .conftest import Bench
 
 __all__ = ["View", "gpustat_view", "nvitop_view", "our_gpustat_view", "our_nvitop_view"]
 
 View = dict[str, dict[str, Any]]
 MIB = 2**20
-NOT_ANSWERED = "not answered within 5 s"
+NOT_ANSWERED = "did not answer"
 
 NVITOP = """
 import json
@@ -58,10 +60,10 @@ def _lines(done: subprocess.CompletedProcess[bytes]) -> str:
     )
 
 
-def gpustat_view(bench: Bench) -> View | str:
+def gpustat_view(bench: Bench, seconds: float = PATIENCE_SECONDS) -> View | str:
     """gpustat's answer, or how it failed."""
     try:
-        done = bench.run("gpustat", "--json", timeout=5)
+        done = bench.run("gpustat", "--json", timeout=seconds)
     except subprocess.TimeoutExpired:
         return NOT_ANSWERED
     if done.returncode:
@@ -77,10 +79,10 @@ def gpustat_view(bench: Bench) -> View | str:
     return view
 
 
-def nvitop_view(bench: Bench) -> View | str:
+def nvitop_view(bench: Bench, seconds: float = PATIENCE_SECONDS) -> View | str:
     """nvitop's answer, or how it failed."""
     try:
-        done = bench.run("python", "-c", NVITOP, timeout=5)
+        done = bench.run("python", "-c", NVITOP, timeout=seconds)
     except subprocess.TimeoutExpired:
         return NOT_ANSWERED
     if done.returncode:

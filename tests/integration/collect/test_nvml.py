@@ -60,6 +60,7 @@ def test_everything_of_a_card(bench: Bench) -> None:
     assert reading["devices"] == [{
         "uuid": "GPU-0", "index": 0, "name": "Card", "memory_total_bytes": 16 * GIB, "pci_bus_id": "00000000:01:00.0",
         "compute_capability": "8.0", "clock_sm_max_hertz": 1980e6, "power_limit_default_watts": 300.0,
+        "health_checks": ["xid"],
     }]  # fmt: skip
     assert reading["samples"] == [{
         "utilization_gpu": 0.5, "utilization_memory": 0.2, "utilization_encoder": 0.07, "utilization_decoder": 0.0,
@@ -102,9 +103,9 @@ def test_unsupported_calls_are_not_repeated(bench: Bench) -> None:
     assert reader.read()["problems"] == []
     asked = [call for _, call in reader.ask("calls")]
     assert asked == [
+        "nvmlEventSetWait",
         "nvmlDeviceGetComputeRunningProcesses",
         "nvmlDeviceGetGraphicsRunningProcesses",
-        "nvmlEventSetWait",
     ]
     # A metric that becomes available is found again.
     bench.play(scene(SimulatedGpu(uuid="GPU-0", name="Old card", temperature_celsius=33)))
@@ -379,11 +380,12 @@ def test_a_sleeping_gpu_is_not_woken(bench: Bench, tmp_path: Path) -> None:
         (power / "runtime_status").write_text("suspended\n")
     reader = bench.reader(sys_root=str(tmp_path / "sys"))
     reader.ask("open")
+    reader.read()  # opening has woken it; nothing changes on it while it sleeps from then on
     reader.ask("calls")
     for _ in range(12):
         reading = reader.read()
         assert reading["samples"][0]["temperature_celsius"] == 40.0
-        assert reading["samples"][1] == {"utilization_gpu": 0.0}
+        assert reading["samples"][1] == {"utilization_gpu": 0.0, "memory_used_bytes": 3 * GIB}
     assert 1 not in {device for device, _ in reader.ask("calls")}
     (power / "runtime_status").write_text("active\n")
     assert reader.read()["samples"][1]["temperature_celsius"] == 40.0

@@ -93,7 +93,7 @@ class SshNode:
         """Give a [[nodes]] table that reaches it; ``reach`` are keys as TOML."""
         keys = {
             "interval_seconds": "0.5",
-            "connect_deadline_seconds": "5",
+            "connect_deadline_seconds": "60",
             "key_files": f'["{self.key}"]',
             "known_hosts_file": f'"{self.known_hosts}"',
             "config_file": f'"{self.ssh_config}"',

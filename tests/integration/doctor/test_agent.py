@@ -60,7 +60,7 @@ def test_a_running_agent_is_seen_and_left_alone(doctor: Doctor, tmp_path: Path) 
     async def story() -> None:
         from gpuherd.agent.loop import Agent
         from gpuherd.wiring.catalog import probe_spec
-        from support.agent_hub import until
+        from support.running import until
 
         as_node(doctor, f"http://127.0.0.1:{doctor.port}", tmp_path)
         enrol(doctor, tmp_path)

@@ -7,17 +7,21 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from integration.doctor.conftest import Doctor, SshNode
+from support.running import PATIENCE_SECONDS
 
 COMMAND = [sys.executable, "-m", "gpuherd", "doctor"]
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
 
 
@@ -57,7 +61,7 @@ def test_usage() -> None:
 def test_an_interrupt_ends_it_cleanly(doctor: Doctor, ssh_node: SshNode) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        file = doctor.configure(ssh_node.table(f"gpu01=127.0.0.1:{port}", connect_deadline_seconds="60"))
+        file = doctor.configure(ssh_node.table(f"gpu01=127.0.0.1:{port}", connect_deadline_seconds="300"))
         process = subprocess.Popen(
             [*COMMAND, "gpu01", "--config", str(file)],
             stdout=subprocess.PIPE,
@@ -69,9 +73,7 @@ def test_an_interrupt_ends_it_cleanly(doctor: Doctor, ssh_node: SshNode) -> None
             assert process.stderr is not None
             while not process.stdout.readline().startswith("✓ connect"):
                 assert process.poll() is None
-            started = time.monotonic()
             process.send_signal(signal.SIGINT)
-            process.wait(20)
-            assert time.monotonic() - started < 5
+            process.wait(PATIENCE_SECONDS)
             assert "Traceback" not in process.stderr.read()
     assert process.returncode == 130

@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from support.running import PATIENCE_SECONDS
+
 PROBE = """
 import asyncio, json
 from gpuherd.wiring.doctor.network import connect
@@ -47,7 +49,7 @@ def test_refused_filtered_silent_and_without_a_route_are_told_apart() -> None:
         env={**os.environ, "RULES": RULES, "PROBE": PROBE, "PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     if done.returncode and "Operation not permitted" in done.stderr:

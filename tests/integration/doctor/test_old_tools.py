@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from integration.doctor.conftest import Doctor
-from support.old_tools import drop_files, node_info_node, rpc_node, serving
+from support.old_tools import drop_files, dropping, node_info_node, rpc_node, serving
 
 
 def test_an_xmlrpc_node(doctor: Doctor) -> None:
@@ -21,6 +23,25 @@ def test_an_xmlrpc_node(doctor: Doctor) -> None:
     assert found.fact("parse") == "1 GPU, 1 process"
     assert (found.states["key"], found.states["clock"]) == ("skipped", "skipped")
     assert found.fact("key") == "this protocol knows no credential"
+
+
+def test_a_node_that_serves_its_files(doctor: Doctor, tmp_path: Path) -> None:
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as port:
+        config = (
+            f'[[nodes]]\nhosts = ["gpu01.lip6.fr=127.0.0.1:{port}"]\n'
+            'reach = { by = "http_files", interval_seconds = 0.5 }\n'
+        )
+        with dropping(tmp_path, "gpu01"):
+            found = doctor("gpu01.lip6.fr", config)
+        assert found.sentences == ["gpu01.lip6.fr: all is well."]
+        assert found.fact("parse") == "1 GPU, 1 process"
+        for file in tmp_path.glob("*.csv"):
+            file.unlink()
+        found = doctor("gpu01.lip6.fr", config)
+    assert found.broken == ["answer"]
+    (sentence,) = found.sentences
+    assert "serves no gpu01_gpus.csv: is task 1 of gpu-run.sh running there" in sentence
 
 
 def test_another_rpc_server(doctor: Doctor) -> None:
@@ -85,6 +106,23 @@ def test_dropped_files_without_a_hub(doctor: Doctor, tmp_path: Path) -> None:
     assert found.fact("parse") == "1 GPU, 1 process"
     assert found.broken == ["hub"]
     assert found.sentences[0].endswith("start it with `gpuherd hub run`")
+
+
+def test_dropped_files_of_a_host_that_hosts_json_does_not_name(doctor: Doctor, tmp_path: Path) -> None:
+    folder = tmp_path / "drops"
+    folder.mkdir()
+    for host in ("gpu07", "gpu08"):
+        drop_files(folder, host)
+    (folder / "hosts.json").write_text('{"gpu07": "gpu07.lip6.fr"}')
+    config = f'[[folders]]\npath = "{folder}"\n'
+    assert doctor("gpu07.lip6.fr", config).states["folder"] == "ok", "found by its shown name, too"
+    found = doctor("gpu08", config)
+    assert found.broken[0] == "folder"
+    assert found.sentences[0] == (
+        f"gpu08 is not in {folder}/hosts.json, which says whose files are shown: write it in, or remove the list"
+    )
+    (folder / "hosts.json").write_text('{"gpu07": ')
+    assert "hosts.json: line 1 is not JSON" in doctor("gpu07", config).sentences[0]
 
 
 def test_dropped_files_that_are_old(doctor: Doctor, tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from gpuherd.auth.node_secrets import load_or_create_master, node_secret
 from gpuherd.wiring.config import load
 from gpuherd.wiring.outfit import configured_hub
 from integration.doctor.conftest import Doctor
-from support.agent_hub import until
 from support.pulling import listening
-from support.running import free_port
+from support.running import free_port, until
 from support.tiny_node import write_script
 
 

@@ -18,8 +18,7 @@ from gpuherd.wiring.config import read_config
 from gpuherd.wiring.outfit import configured_hub
 from support.hub import eventually, running_hub
 from support.people import add_account, add_token, refresh
-
-PATIENCE_SECONDS = 30.0
+from support.running import PATIENCE_SECONDS, free_port
 
 
 async def _add_node(hub: Hub) -> None:
@@ -35,7 +34,7 @@ def _export(folder: Path, *arguments: str | Path, **environment: str) -> subproc
         env={**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"), **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 
@@ -43,7 +42,7 @@ def _export(folder: Path, *arguments: str | Path, **environment: str) -> subproc
 def test_a_hub_tells_why_it_cannot_write_and_recovers(tmp_path: Path) -> None:
     folder = tmp_path / "www"
     config = read_config(
-        f'[hub]\nlisten = "127.0.0.1:0"\nstate_dir = "{tmp_path / "state"}"\n'
+        f'[hub]\nlisten = "127.0.0.1:{free_port()}"\nstate_dir = "{tmp_path / "state"}"\n'
         '[bookings]\nzone = "Europe/Paris"\n'
         '[export]\nhtml = "www"\ncsv = "www/load_data.csv"\njson = "herd.json"\nevery_seconds = 5\n',
         "gpuherd.toml",
@@ -58,13 +57,13 @@ def test_a_hub_tells_why_it_cannot_write_and_recovers(tmp_path: Path) -> None:
             def trouble() -> list[str]:
                 return [reason for reason in hub.health().reasons if reason.startswith("export: ")]
 
-            told = await eventually(trouble, within=PATIENCE_SECONDS)
+            told = await eventually(trouble)
             assert told == [f"export: {page}: there is no folder {folder}; make it, or name another"]
             assert hub.health().status == "degraded"
             assert not (tmp_path / "herd.json").exists()
             folder.mkdir()
-            await eventually(page.exists, within=PATIENCE_SECONDS)
-            await eventually(lambda: not trouble(), within=PATIENCE_SECONDS)
+            await eventually(page.exists)
+            await eventually(lambda: not trouble())
 
     asyncio.run(story())
     text = page.read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
 from e2e.hub_process import HubProcess, ask
-from support.running import GPUHERD, eventually, free_port, running
+from support.running import GPUHERD, PATIENCE_SECONDS, eventually, free_port, running
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,6 +27,9 @@ class SimulatedMachine:
         folder.mkdir()
         self.folder, self.name, self._hub = folder, name, hub
         self._scenario = json.loads((SCENARIOS / "hung_gpu.json").read_bytes())
+        for number, card in enumerate(self._scenario["gpus"]):
+            # No card is in two machines.
+            card["uuid"] = f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}-{number}')}"
         self.break_with()
 
     def break_with(self, *faults: dict[str, Any]) -> None:
@@ -148,7 +152,11 @@ def test_a_bad_folder_and_a_foreign_address_are_one_sentence(tmp_path: Path) -> 
         (["--state-dir", str(tmp_path / "state"), "--listen", "192.0.2.1:8470"], "no address 192.0.2.1"),
     ):
         result = subprocess.run(
-            [*GPUHERD, "up", *arguments], capture_output=True, text=True, timeout=60, check=False
+            [*GPUHERD, "up", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
         )
         assert result.returncode == 1
         assert words in result.stderr
@@ -159,7 +167,7 @@ def test_two_hubs_on_one_port(hub: HubProcess, tmp_path: Path) -> None:
     listen = hub.url.split("/")[2]
     result = subprocess.run(
         [*GPUHERD, "up", "--state-dir", str(tmp_path / "other"), "--listen", listen],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
     assert result.returncode == 1
     assert f"port {listen.rpartition(chr(58))[2]}" in result.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.running import GPUHERD, eventually, free_port, running
+from support.running import GPUHERD, PATIENCE_SECONDS, eventually, free_port, running
 
 
 @pytest.mark.skipif(
@@ -36,7 +36,9 @@ def test_an_agent_reports_to_an_https_hub(tmp_path: Path) -> None:
 
     def fleet() -> str:
         try:
-            with urllib.request.urlopen(f"{url}api/v1/fleet", context=trusted, timeout=10) as answer:  # noqa: S310 - only ever the hub under test
+            with urllib.request.urlopen(  # noqa: S310 - only ever the hub under test
+                f"{url}api/v1/fleet", context=trusted, timeout=PATIENCE_SECONDS
+            ) as answer:
                 body: str = answer.read().decode()
                 return body
         except OSError as error:

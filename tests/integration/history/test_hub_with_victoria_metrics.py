@@ -25,7 +25,7 @@ from gpuherd.wire.reports import sample_to_frame
 from support.herd import WORKING
 from support.hub_process import HubProcess, StubbornNode
 from support.metric_server import MetricServer
-from support.running import eventually
+from support.running import PATIENCE_SECONDS, eventually
 from support.victoria_metrics import running_victoria_metrics, why_no_victoria_metrics
 
 REASON = why_no_victoria_metrics()
@@ -97,7 +97,7 @@ def test_every_acknowledged_sample_arrives_whoever_is_killed(tmp_path: Path) -> 
         await hub.kill()
         await hub.start()
         node.is_finishing = True
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await reporting
         await eventually_arrived(node.seq - 2)
         assert arrived(server) == Counter(range(3, node.seq + 1))

@@ -81,7 +81,7 @@ def test_an_answer_lost_on_the_way_costs_neither_token_nor_name(tmp_path: Path) 
             # The agent was restarted meanwhile: what it knows is on its disk.
             again = agent_credentials(proxy.url, tmp_path / "node", token)
             credential = await asyncio.to_thread(again.get)
-            assert hub.node_of(f"Bearer {credential}") == "gpu01"
+            assert hub.node_of(f"Bearer {credential}", "192.0.2.1") == "gpu01"
             assert [known.id for known in hub.fleet.view().nodes] == ["gpu01"]
             # Somebody else with the same token gets neither this node nor one of their own.
             thief = agent_credentials(proxy.url, tmp_path / "thief", token)
@@ -91,7 +91,7 @@ def test_an_answer_lost_on_the_way_costs_neither_token_nor_name(tmp_path: Path) 
             (tmp_path / "copy" / ".credential.new").write_text(f"{credential}\n{proxy.url}\n")
             with pytest.raises(Misconfigured, match="is that of node gpu01"):
                 await asyncio.to_thread(copied.get)
-            assert hub.node_of(f"Bearer {credential}") == "gpu01"
+            assert hub.node_of(f"Bearer {credential}", "192.0.2.1") == "gpu01"
 
     asyncio.run(story())
 
@@ -101,7 +101,7 @@ def test_a_node_that_brings_no_credential_is_given_one(tmp_path: Path) -> None:
         async with running_hub(tmp_path) as hub:
             token = open_enrolment(hub.settings).create_token(now=hub.clock.wall())
             enrolled = await hub.enrol(token=token, hostname="a", name=None, peer="test")
-            assert hub.node_of(f"Bearer {enrolled.credential}") == "a"
+            assert hub.node_of(f"Bearer {enrolled.credential}", "192.0.2.1") == "a"
             async with node_client(hub, enrolled) as client:
                 await client.wait_acked(await client.sample())
 

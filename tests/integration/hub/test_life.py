@@ -22,7 +22,7 @@ from gpuherd.model.people import Viewer
 from gpuherd.records.last_reports import LastReport, LastReports
 from support.herd import WORKING
 from support.hub import NodeClient, eventually, get_json, node_client, running_hub
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 
 
 class FullDisk(LastReports):
@@ -113,13 +113,13 @@ def test_a_removed_node_leaves_nothing_behind(tmp_path: Path) -> None:
     async def story() -> None:
         async with running_hub(tmp_path) as hub, node_client(hub, "a") as client:
             await client.wait_acked(await client.sample())
-            hub._admitted._enrolment.remove("a")
+            hub._admitted._enrolment.remove("a", now=hub.clock.wall())
             await eventually(lambda: hub.fleet.view().nodes == ())
             # Its name is free again, and the new node starts from nothing.
             async with node_client(hub, "a") as other:
                 await other.wait_acked(await other.sample())
                 assert hub.fleet.node_health()[0].accepted == 1
-            hub._admitted._enrolment.remove("a")
+            hub._admitted._enrolment.remove("a", now=hub.clock.wall())
             await eventually(lambda: hub.fleet.view().nodes == ())
         store = LastReports(tmp_path / "state.sqlite")
         assert store.load_all() == []
@@ -184,7 +184,7 @@ def test_slow_headers_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             host, _, port = hub.url.removeprefix("http://").rstrip("/").partition(":")
             reader, writer = await asyncio.open_connection(host, int(port))
             writer.write(b"GET / HT")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 assert await reader.read() == b""
             writer.close()
 
@@ -202,7 +202,7 @@ def test_slow_bodies_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 b"POST /api/v1/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 b"Content-Length: 100\r\n\r\n{"
             )
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 assert (await reader.readline()).startswith(b"HTTP/1.1 408")
             writer.close()
 
@@ -256,5 +256,12 @@ def test_the_command_runs_until_it_is_told_to_stop_and_administers_beside_it(tmp
         assert (missing.returncode, "there is no node box" in missing.stderr) == (3, True)
         assert admin("token", "create", "--expires", "soon").returncode == 2
         process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=20) == ("", "")
+        printed, log = process.communicate(timeout=PATIENCE_SECONDS)
+        assert printed == ""
+        lines = [line.split(maxsplit=2)[2] for line in log.splitlines()]
+        assert lines[0].startswith("INFO hub started: gpuherd ")
+        assert lines.count("INFO configuration: the command line") == 1
+        assert lines.count("INFO node box enrolled from 127.0.0.1") == 1
+        assert lines[-1] == "INFO hub stopped"
+        assert not any(secret in log for secret in ("ghj_", "ghn_", "ghc_"))
         assert process.returncode == 0

@@ -24,6 +24,7 @@ from support.hub import running_hub
 from support.past import batch_of
 from support.people import add_account, add_session, cookie, refresh
 from support.reported_past import Slot, random_slots, uses_of
+from support.running import PATIENCE_SECONDS
 
 API = "api/v1/"
 BUSY = DEVICE_STATES.index("busy")
@@ -178,10 +179,10 @@ def hub_url(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
-    assert started.wait(30)
+    assert started.wait(PATIENCE_SECONDS)
     yield urls[0]
     stop.set()
-    thread.join(30)
+    thread.join(PATIENCE_SECONDS)
 
 
 def test_ones_own_use_is_exported_and_forgotten_with_the_account(tmp_path: Path) -> None:
@@ -214,7 +215,7 @@ def test_that_an_admin_read_command_lines_is_in_the_audit_log(tmp_path: Path) ->
         await refresh(hub)
         async with http.get(API + "usage/sessions?" + DAYS, headers=root) as response:
             assert response.ok
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 async with http.get(API + "audit?action=command_lines.read", headers=root) as response:
                     if "usage" in {entry["subject"] for entry in await response.json()}:

@@ -17,6 +17,7 @@ from gpuherd.model.reports import NodeFacts, Report, Sample
 from support.herd import WORKING, gpu
 from support.hub import eventually, running_hub
 from support.people import add_account, add_session, add_token, bearer, cookie, refresh
+from support.running import PATIENCE_SECONDS
 
 USERS = ("ada", "bob")
 
@@ -51,7 +52,7 @@ async def first_events(
     http: aiohttp.ClientSession, headers: dict[str, str], count: int
 ) -> list[tuple[str, Any]]:
     found = []
-    async with http.get("api/v1/stream", headers=headers) as response, asyncio.timeout(10):
+    async with http.get("api/v1/stream", headers=headers) as response, asyncio.timeout(PATIENCE_SECONDS):
         assert response.status == 200
         for _ in range(count):
             block = (await response.content.readuntil(b"\n\n")).decode()
@@ -64,6 +65,7 @@ def commands(node: dict[str, Any]) -> list[str | None]:
     return [process["command"] for device in node["devices"] for process in device["processes"]]
 
 
+@pytest.mark.promise("command-lines-for-owners")
 def test_people_read_their_own_command_lines_and_admins_all_of_them(tmp_path: Path) -> None:
     async def story() -> None:
         async with running_hub(tmp_path) as hub, aiohttp.ClientSession(hub.url) as http:
@@ -101,6 +103,7 @@ def test_people_read_their_own_command_lines_and_admins_all_of_them(tmp_path: Pa
 
 
 @pytest.mark.parametrize("public", ["read", "counts", "off"])
+@pytest.mark.promise("pseudonyms-in-public")
 def test_without_a_login(tmp_path: Path, public: str) -> None:
     async def story() -> None:
         async with running_hub(tmp_path, public=public) as hub, aiohttp.ClientSession(hub.url) as http:
@@ -137,5 +140,83 @@ def test_pseudonyms_stay_the_same_over_a_restart(tmp_path: Path) -> None:
                     seen.append({user["user"] for user in await response.json()})
         assert seen[0] == seen[1]
         assert len(seen[0]) == 2
+
+    asyncio.run(story())
+
+
+READ = ("fleet", "nodes", "nodes/n1", "gpus", "users", "fleet/glance", "bookings")
+
+
+async def read_all(http: aiohttp.ClientSession, headers: dict[str, str]) -> tuple[set[int], bytes]:
+    statuses, bodies = set(), b""
+    for path in READ:
+        async with http.get(f"api/v1/{path}", headers=headers) as response:
+            statuses.add(response.status)
+            bodies += await response.read() if response.status == 200 else b""
+    return statuses, bodies
+
+
+def told_by_proxy(addresses: str) -> dict[str, str]:
+    return {"X-Forwarded-For": addresses}
+
+
+@pytest.mark.promise("names-for-listed-networks")
+def test_names_are_for_clients_in_the_listed_networks_and_a_proxy_brings_nobody_in(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with (
+            running_hub(
+                tmp_path,
+                public="names",
+                public_networks=("192.168.0.0/24", "127.0.0.0/8"),
+                trusted_proxies=("127.0.0.1",),
+            ) as hub,
+            aiohttp.ClientSession(hub.url) as http,
+        ):
+            await fill(hub)
+            root = cookie(add_session(hub, add_account(hub, "root", "admin")).secret)
+            await refresh(hub)
+            inside = told_by_proxy("203.0.113.5, 192.168.0.7")
+            for _ in range(2):  # what is made for one class is not given to another
+                statuses, bodies = await read_all(http, inside)
+                assert statuses == {200}
+                assert all(user.encode() in bodies for user in USERS)
+                for private in ("secret", "job-of", "Some Linux", "machine", "python"):
+                    assert private.encode() not in bodies, private
+                assert b"bob-secret.py" in (await read_all(http, root))[1]
+            ((_, snapshot),) = await first_events(http, inside, 1)
+            assert {process["user"] for process in snapshot["nodes"][0]["processes"]} == {*USERS}
+            assert all("command" not in process for process in snapshot["nodes"][0]["processes"])
+            assert not any(word in json.dumps(snapshot) for word in ("python", "secret", "job-of"))
+            async with http.get("api/v1/session", headers=inside) as response:
+                assert (await response.json())["privacy"] == "names"
+            async with http.post("api/v1/bookings", headers=inside, json={}) as response:
+                assert response.status == 401
+            for outside in (
+                {},  # the proxy itself, whose address is in a listed network
+                told_by_proxy("203.0.113.5"),
+                told_by_proxy("192.168.0.7, 203.0.113.5"),
+                told_by_proxy("192.168.0.7, 127.0.0.1, unknown"),
+                told_by_proxy("127.0.0.1"),
+                {"Forwarded": "for=192.168.0.7"},
+                {"X-Real-IP": "192.168.0.7"},
+            ):
+                assert await read_all(http, outside) == ({401}, b""), outside
+            await eventually(lambda: len(hub.records.audit.search(action="names.shown")) == 1)
+            (entry,) = hub.records.audit.search(action="names.shown")
+            assert (entry.who, entry.detail) == ("hub", "without a login, to 192.168.0.0/24, 127.0.0.0/8")
+
+    asyncio.run(story())
+
+
+def test_a_proxy_that_is_not_listed_brings_nobody_in_either(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with (
+            running_hub(tmp_path, public="names", public_networks=("127.0.0.0/8",)) as hub,
+            aiohttp.ClientSession(hub.url) as http,
+        ):
+            await fill(hub)
+            assert (await read_all(http, {}))[0] == {200}
+            for headers in (told_by_proxy("127.0.0.1"), {"Via": "1.1 cache"}, {"X-Real-IP": "127.0.0.1"}):
+                assert await read_all(http, headers) == ({401}, b""), headers
 
     asyncio.run(story())

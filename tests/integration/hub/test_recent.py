@@ -10,6 +10,7 @@ import aiohttp
 
 from support.herd import GIB, IDLE
 from support.hub import get_json, node_client, running_hub
+from support.running import PATIENCE_SECONDS
 
 
 class FastClock:
@@ -33,7 +34,7 @@ def test_the_last_minutes_are_there_when_a_page_opens(tmp_path: Path) -> None:
             node_client(hub, "gpu-01") as node,
         ):
             address = f"{hub.url}api/v1/nodes/gpu-01/recent"
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
                     await node.sample()
                     recent = await get_json(address)

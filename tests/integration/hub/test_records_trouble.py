@@ -10,10 +10,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from gpuherd.api.errors import RECORDS_FAILED, RecordsTrouble
+from gpuherd.api import errors
+from gpuherd.api.errors import RECORDS_FAILED
+from gpuherd.api.sparing_log import SparingLog
 from gpuherd.auth.secrets import SESSION_PREFIX, new_secret
 from gpuherd.records.database import records_file
-from gpuherd.records.transactions import RecordsFailed
 from support.hub import eventually, running_hub
 from support.people import PASSWORD, add_account, add_session, cookie, refresh
 
@@ -28,7 +29,7 @@ def take_away(state_dir: Path, *tables: str) -> None:
 def test_only_the_log_and_admins_read_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuherd.api.errors._records_trouble", RecordsTrouble())
+    monkeypatch.setattr(errors, "_sparing", SparingLog(errors.log))
 
     async def story() -> None:
         async with running_hub(tmp_path) as hub, aiohttp.ClientSession(hub.url) as http:
@@ -58,14 +59,3 @@ def test_only_the_log_and_admins_read_why(
     told = [record.getMessage() for record in caplog.records if record.name == "gpuherd.api.errors"]
     assert len(told) == 1
     assert "no such table" in told[0]
-
-
-def test_the_log_says_it_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    times = iter((0.0, 1.0, 59.0, 61.0))
-    trouble = RecordsTrouble(times.__next__)
-    for _ in range(4):
-        trouble.tell(RecordsFailed("the disk is full"))
-    assert [record.getMessage() for record in caplog.records] == [
-        "a request failed: the disk is full (and 0 before it that are not listed)",
-        "a request failed: the disk is full (and 2 before it that are not listed)",
-    ]

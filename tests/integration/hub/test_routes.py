@@ -27,7 +27,6 @@ ACCOUNT, BOOK, SELF, ADMIN = Access.ACCOUNT, Access.BOOK, Access.SELF, Access.AD
 ADMIN_SELF = Access.ADMIN_SELF
 
 EXPECTED: dict[str, Access] = {
-    "GET /openapi.json": OPEN,
     "GET /health": OPEN,
     "GET /session": OPEN,
     "POST /session": OPEN,
@@ -63,6 +62,8 @@ EXPECTED: dict[str, Access] = {
     "GET /timeline": LOOK,
     "GET /slots": LOOK,
     "GET /booking-policy": ACCOUNT,
+    "POST /nodes/{node_id}/forget-gpu": ADMIN,
+    "POST /nodes/{node_id}/acknowledge-gpu": ADMIN,
     "POST /bookings": BOOK,
     "PATCH /bookings/{booking_id}": BOOK,
     "POST /bookings/{booking_id}/extend": BOOK,
@@ -88,7 +89,7 @@ EXPECTED: dict[str, Access] = {
     "POST /accounts": ADMIN_SELF,
     "GET /accounts/{account_id}": ADMIN,
     "PATCH /accounts/{account_id}": ADMIN,
-    "DELETE /accounts/{account_id}": ADMIN,
+    "DELETE /accounts/{account_id}": ADMIN_SELF,
     "POST /accounts/{account_id}/password": ADMIN_SELF,
     "DELETE /accounts/{account_id}/sessions": ADMIN_SELF,
     "GET /accounts/{account_id}/export": ADMIN,
@@ -272,6 +273,7 @@ def check(name: str, guest: Guest, status: int, code: str | None) -> None:
         assert status < 500 or code == "history_off", told
 
 
+@pytest.mark.promise("rights-by-role")
 def test_everyone_may_use_what_is_meant_for_them_and_nothing_else(tmp_path: Path) -> None:
     async def story() -> None:
         async with (
@@ -289,6 +291,7 @@ def test_everyone_may_use_what_is_meant_for_them_and_nothing_else(tmp_path: Path
 @pytest.mark.parametrize(
     ("public", "may"), [("off", EVERYONE), ("counts", EVERYONE | {COUNTS}), ("read", LOOKING)]
 )
+@pytest.mark.promise("nothing-without-login")
 def test_nobody_sees_what_is_public(tmp_path: Path, public: str, may: frozenset[Access]) -> None:
     async def story() -> None:
         async with peopled_hub(tmp_path, public=public) as (hub, _), aiohttp.ClientSession(hub.url) as http:
@@ -318,6 +321,7 @@ def test_a_hub_that_is_not_set_up_shows_the_herd_to_its_own_machine_only(tmp_pat
     asyncio.run(story())
 
 
+@pytest.mark.promise("own-origin-only")
 def test_no_write_is_taken_from_a_foreign_page(tmp_path: Path) -> None:
     async def story() -> None:
         async with (
@@ -405,6 +409,7 @@ def test_lists_and_exports_hold_only_what_is_ones_own(tmp_path: Path) -> None:
         ("POST", "/cancel", {}),
     ],
 )
+@pytest.mark.promise("bookings-of-others")
 def test_bookings_of_others_cannot_be_touched_but_by_their_group_and_admins(
     tmp_path: Path, method: str, path: str, body: dict[str, Any] | None
 ) -> None:

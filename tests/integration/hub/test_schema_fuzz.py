@@ -25,6 +25,7 @@ from gpuherd.wiring.past import past_outfit
 from support.booking_drafts import draft
 from support.hub import NodeClient, running_hub
 from support.people import BY, add_account, add_session, bearer, cookie
+from support.running import PATIENCE_SECONDS
 from support.soak import SOAK
 
 LEFT_OUT = {
@@ -74,11 +75,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     thread = threading.Thread(target=lambda: asyncio.run(run()), name="hub")
     thread.start()
     try:
-        assert started.wait(20)
+        assert started.wait(PATIENCE_SECONDS)
         yield places[0]
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(PATIENCE_SECONDS)
 
 
 def furnish(hub: Hub, credential: str) -> Place:
@@ -126,7 +127,7 @@ def test_no_input_makes_the_hub_fail(
         if is_real and case.path_parameters:
             known = {key: place.ids[key] for key in case.path_parameters if key in place.ids}
             case.path_parameters.update(known)
-        response = case.call(base_url=place.url, headers=headers)
+        response = case.call(base_url=place.url, headers=headers, timeout=PATIENCE_SECONDS)
         assert response.status_code < 500, (response.status_code, response.text)
 
     with caplog.at_level(logging.ERROR, logger="gpuherd"):

@@ -18,6 +18,7 @@ import yarl
 from gpuherd.api.hub import Hub
 from support.herd import IDLE, WORKING
 from support.hub import NodeClient, eventually, node_client, running_hub
+from support.running import PATIENCE_SECONDS
 
 
 async def events(response: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, dict[str, Any]]]:
@@ -42,7 +43,11 @@ def test_a_viewer_gets_everything_once_and_then_every_change(tmp_path: Path, enc
             await client.wait_acked(await client.sample(IDLE))
             await eventually(lambda: hub.fleet.devices() != ())
             session = aiohttp.ClientSession(auto_decompress=False, headers={"Accept-Encoding": encoding})
-            async with session, session.get(f"{hub.url}api/v1/stream") as response, asyncio.timeout(10):
+            async with (
+                session,
+                session.get(f"{hub.url}api/v1/stream") as response,
+                asyncio.timeout(PATIENCE_SECONDS),
+            ):
                 assert response.status == 200
                 assert response.content_type == "text/event-stream"
                 stream = events(response)
@@ -127,7 +132,7 @@ def test_a_viewer_that_stops_reading_gets_a_new_snapshot_and_holds_nobody_up(tmp
             node_client(hub, "c", devices=500) as third,
             aiohttp.ClientSession(auto_decompress=False, headers={"Accept-Encoding": "identity"}) as http,
             http.get(f"{hub.url}api/v1/stream") as response,
-            asyncio.timeout(60),
+            asyncio.timeout(PATIENCE_SECONDS),
         ):
             flickering = [asyncio.create_task(_flicker(client)) for client in (one, other, third)]
             slow = _connect_without_reading(hub)
@@ -163,7 +168,7 @@ def test_stopping_the_hub_ends_streams(tmp_path: Path) -> None:
                 response = await http.get(f"{hub.url}api/v1/stream")
                 stream = events(response)
                 await anext(stream)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 rest = [name async for name, _ in stream]
             assert set(rest) <= {"change"}
 

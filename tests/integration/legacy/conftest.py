@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gpuherd.api.asgi import App
 from gpuherd.api.server import WebServer
 from gpuherd.api.settings import ListenAddress
+from support.running import free_port
 
 
 class RawAnswer(NamedTuple):
@@ -53,7 +54,8 @@ async def exchange(
 @contextlib.asynccontextmanager
 async def listening(app: App) -> AsyncIterator[int]:
     """Serve an application on a free port."""
-    server = WebServer(app, address=ListenAddress("127.0.0.1", 0), max_connections=128, key="legacy.listen")
+    address = ListenAddress("127.0.0.1", free_port())
+    server = WebServer(app, address=address, max_connections=128, key="legacy.listen")
     await server.start()
     try:
         yield server.address.port

@@ -22,8 +22,8 @@ from gpuherd.sources.files import FolderWatch
 from gpuherd.sources.settings import FolderSettings
 from gpuherd.wiring.config import read_config
 from gpuherd.wiring.outfit import configured_hub
-from support.agent_hub import until
 from support.arrivals import KeptArrivals
+from support.running import PATIENCE_SECONDS, free_port, until
 
 REPOSITORY = Path(__file__).parents[3]
 # Task 3 of the old gpu-run.sh, with the readings of tasks 1 and 2 in place of nvidia-smi's and no network between.
@@ -81,7 +81,7 @@ def test_files_made_by_the_commands_of_the_old_scripts(tmp_path: Path) -> None:
         cwd=tmp_path,
         env={**os.environ, "OUT": str(dropped), "HOST": "gpu-server-1", "PID": str(mine.pid), "LC_ALL": "C"},
         check=True,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
     )
     arrivals = KeptArrivals()
     asyncio.run(watch_until(watching(dropped, arrivals, 20.0), arrivals, "gpu-server-1", 1))
@@ -135,7 +135,7 @@ def test_files_that_are_rewritten_in_place_all_the_time_never_give_wrong_data(tm
         asyncio.run(watch_until(watching(tmp_path, arrivals, 4.0), arrivals, "gpu01", 3))
     finally:
         ended.set()
-        writer.join(10)
+        writer.join(PATIENCE_SECONDS)
     for report in arrivals.nodes["gpu01"].reports:
         assert len(report.facts.devices) == 8
         assert len(report.table.uses) == 8
@@ -151,7 +151,7 @@ def test_what_the_agent_prints_is_a_report_when_it_is_renamed_into_place(tmp_pat
         [sys.executable, "-m", "gpuherd", "agent", "--once", "--json", "--collector", "nvml"],
         env=simulator_environment(build_library(REPOSITORY / "build" / "sim"), SCENARIOS / "healthy.json"),
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=True,
     ).stdout
     dropped = tmp_path / "data"
@@ -166,7 +166,7 @@ def test_what_the_agent_prints_is_a_report_when_it_is_renamed_into_place(tmp_pat
 def test_a_folder_that_is_away_is_told_until_it_is_back(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     text = (
-        f'[hub]\nlisten = "127.0.0.1:0"\nstate_dir = "{tmp_path}/state"\ntick_seconds = 0.1\n'
+        f'[hub]\nlisten = "127.0.0.1:{free_port()}"\nstate_dir = "{tmp_path}/state"\ntick_seconds = 0.1\n'
         f'[[folders]]\npath = "{folder}"\ninterval_seconds = 1\n'
     )
 
@@ -181,5 +181,35 @@ def test_a_folder_that_is_away_is_told_until_it_is_back(tmp_path: Path) -> None:
             await asyncio.to_thread(folder.mkdir)
             await until(lambda: not told(hub), "the page says so no longer")
             assert hub.health().status == "ok"
+
+    asyncio.run(story())
+
+
+@pytest.mark.promise("known-hosts-first")
+def test_hosts_that_are_left_out_are_said_on_the_page_and_in_the_health(tmp_path: Path) -> None:
+    dropped = tmp_path / "data"
+    dropped.mkdir()
+    for number in range(5):
+        (dropped / f"gpu{number}_status.csv").write_text("nothing\n")
+    config = read_config(
+        f'[hub]\nlisten = "127.0.0.1:{free_port()}"\nstate_dir = "{tmp_path / "state"}"\n[history]\nenabled = false\n'
+        f'[[folders]]\npath = "{dropped}"\nmax_nodes = 2\n',
+        "gpuherd.toml",
+    )
+
+    async def story() -> None:
+        async with configured_hub(config) as hub:
+            said = "has files of 5 hosts, 3 more than folders.max_nodes"
+
+            def is_said() -> bool:
+                notices = [notice.message for notice in hub.fleet.view().notices]
+                return any(said in text for text in notices) and any(
+                    said in text for text in hub.health().reasons
+                )
+
+            await until(is_said, "it is said")
+            for number in range(2, 5):
+                (dropped / f"gpu{number}_status.csv").unlink()
+            await until(lambda: not any(said in text for text in hub.health().reasons), "it is well again")
 
     asyncio.run(story())

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
 from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.gpustat import GpustatApp
-from gpuherd.api.legacy.old_login import OldLogin, read_login_file
+from gpuherd.api.legacy.old_login import OldLogin, exposure_of, read_login_file
 from gpuherd.collect.scrub import scrub
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.model.errors import Misconfigured
 from gpuherd.sources.settings import GpustatSettings
 from support.arrivals import KeptArrivals
 from support.herd import WORKING, ManualClock, Speaker, gpu
+from support.running import PATIENCE_SECONDS
 
 from .conftest import RawAnswer, exchange, listening
 
@@ -176,7 +178,7 @@ def test_the_real_gpustat_and_curl(tmp_path: Path) -> None:
             f"curl -sS -H 'Content-Type: application/json' -X POST --data-binary @- 127.0.0.1:{port}/"
         )
         done = subprocess.run(
-            ["bash", "-c", line], env=environment, capture_output=True, timeout=60, check=True
+            ["bash", "-c", line], env=environment, capture_output=True, timeout=PATIENCE_SECONDS, check=True
         )
         return done.stdout
 
@@ -210,21 +212,64 @@ def test_the_old_pages_login(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("# backend\nPORT=3000\nAUTH_USER=lab\nAUTH_PASS='vier Worte: ja'\n")
     backend = Backend(login=read_login_file(tmp_path / ".env"), origins=("http://gpus.example.org",))
     page = "Origin: http://gpus.example.org"
-    right, by_page, wrong, unknown, elsewhere, nonsense, looking, asking = backend.talk(
+    right, by_page, wrong, unknown, elsewhere, nonsense, not_utf8, looking, asking = backend.talk(
         _login("lab", "vier Worte: ja"),
         _login("lab", "vier Worte: ja", page),
         _login("lab", "vier Worte"),
         _login("other", "vier Worte: ja"),
         _login("lab", "vier Worte: ja", "Origin: http://elsewhere.example"),
         posting(b'{"user": ["lab"]}', path="/auth"),
+        posting(b'{"user": "\xff", "password": "x"}', path="/auth"),
         reading(path="/auth"),
         reading(page, "Access-Control-Request-Method: POST", method="OPTIONS", path="/auth"),
     )
     assert (right.status, right.body) == (200, b"OK")
     assert by_page.headers["access-control-allow-origin"] == "http://gpus.example.org"
-    assert [answer.status for answer in (wrong, unknown, elsewhere, nonsense)] == [401, 401, 403, 400]
+    assert [answer.status for answer in (wrong, unknown, elsewhere, nonsense, not_utf8)] == [
+        401,
+        401,
+        403,
+        400,
+        400,
+    ]
     assert (looking.status, looking.headers["allow"]) == (405, "POST")
     assert asking.headers["access-control-allow-headers"] == "content-type"
+
+
+@pytest.mark.parametrize("form", [str.lower, str.upper])
+def test_the_tools_own_file_holds_the_hash_that_its_page_sends(
+    tmp_path: Path, form: Callable[[str], str]
+) -> None:
+    digest = hashlib.sha256(b"vier Worte: ja").hexdigest()
+    (tmp_path / ".env").write_text(f"AUTH_USER=aiiulab\r\nAUTH_PASS={form(digest)}\r\n")
+    backend = Backend(login=read_login_file(tmp_path / ".env"))
+    right, wrong, hash_of_hash = backend.talk(
+        _login("aiiulab", "vier Worte: ja"), _login("aiiulab", "vier Worte"), _login("aiiulab", digest)
+    )
+    assert [answer.status for answer in (right, wrong, hash_of_hash)] == [200, 401, 401]
+
+
+def test_a_login_file_that_everyone_can_read_is_warned_about(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_text("AUTH_USER=a\nAUTH_PASS=b\n")
+    for mode, is_exposed in ((0o600, False), (0o640, False), (0o644, True), (0o604, True)):
+        file.chmod(mode)
+        assert ("chmod o-r" in (exposure_of(file) or "")) == is_exposed
+    assert exposure_of(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"A=1\n" * 2_500_000, "has more than 65536 bytes"),
+        ("AUTH_USER=a\nAUTH_PASS=b\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        (b"\xff\xfa\x00=\n", "does not hold both AUTH_USER"),
+    ],
+)
+def test_a_damaged_login_file_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / ".env").write_bytes(content)
+    with pytest.raises(Misconfigured, match=message):
+        read_login_file(tmp_path / ".env")
 
 
 def test_the_old_pages_login_is_not_guessed_without_end() -> None:
@@ -243,6 +288,7 @@ def test_a_login_file_that_holds_no_login_stops_the_start(tmp_path: Path, text: 
         read_login_file(tmp_path / ".env")
 
 
+@pytest.mark.promise("old-doors-for-listed-networks")
 def test_only_listed_networks_may_post_and_read() -> None:
     backend = Backend(networks=("127.0.0.9/32",))
     forged = "X-Forwarded-For: 127.0.0.9\r\nX-Real-IP: 127.0.0.9\r\nForwarded: for=127.0.0.9"
@@ -251,7 +297,17 @@ def test_only_listed_networks_may_post_and_read() -> None:
     )
     assert [answer.status for answer in answers] == [403] * 4
     assert backend.arrivals.nodes == {}
+    # The old script keeps the refusal to itself.
+    (notice,) = backend.app.notices()
+    assert notice.code == "posts_refused"
+    assert "127.0.0.1 posts to the old gpustat address and is refused" in notice.message
     assert backend.talk(posting(), source="127.0.0.9")[0].status == 200
+
+
+def test_who_only_looks_from_elsewhere_is_not_told_of() -> None:
+    backend = Backend(networks=("127.0.0.9/32",))
+    backend.talk(reading(), posting(path="/auth"))
+    assert backend.app.notices() == []
 
 
 def test_a_name_belongs_to_the_first_sender_until_it_is_silent() -> None:

@@ -16,8 +16,8 @@ from gpuherd.collect.scrub import scrub
 from gpuherd.model.targets import Target
 from gpuherd.sources.settings import XmlRpcSettings
 from gpuherd.sources.xmlrpc import XmlRpcWay
-from support.agent_hub import until
 from support.old_nodes import Question, Reply, following, serving
+from support.running import PATIENCE_SECONDS, until
 
 STATS: dict[str, Any] = {
     "gpus": [
@@ -92,7 +92,7 @@ def rpc_server(function: Any) -> Iterator[int]:
         yield server.server_address[1]
     finally:
         server.shutdown()
-        serving_thread.join(10)
+        serving_thread.join(PATIENCE_SECONDS)
         server.server_close()
 
 

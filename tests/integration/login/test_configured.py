@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.nginx import NGINX_ADDRESS, need_nginx, running_nginx
-from support.running import eventually, free_port, running
+from support.running import PATIENCE_SECONDS, eventually, free_port, running
 from support.slapd import BASE, SEARCHER, SEARCHER_PASSWORD, need_slapd, running_slapd
 
 
@@ -19,7 +19,7 @@ def ask(url: str, content: object = None, **headers: str) -> tuple[int, Any]:
     sent = {"Content-Type": "application/json", **headers}
     request = urllib.request.Request(url, data=body, headers=sent)  # noqa: S310 - our own http address
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:

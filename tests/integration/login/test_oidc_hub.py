@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,7 +19,9 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 from gpuherd.api.hub import Hub
+from gpuherd.api.resources import oidc
 from gpuherd.api.resources.oidc import local_target
+from gpuherd.api.sparing_log import SparingLog
 from gpuherd.auth.oidc import OidcWay
 from gpuherd.auth.settings import LoginSettings
 from gpuherd.auth.way_settings import OidcSettings
@@ -63,7 +66,7 @@ class Browser:
 
     async def arrive(self, provider_url: str, answer: dict[str, str]) -> str:
         """Come back with an answer."""
-        callback = dict(parse_qsl(urlsplit(provider_url).query))["redirect_uri"]
+        callback = urlsplit(dict(parse_qsl(urlsplit(provider_url).query))["redirect_uri"]).path
         status, location = await self.go(f"{callback}?{urlencode(answer)}")
         assert status == 302
         return location
@@ -240,14 +243,20 @@ def test_answer_that_says_something_twice_is_refused(tmp_path: Path) -> None:
     played(tmp_path, story)
 
 
-def test_many_failures_are_answered_without_asking_the_provider(tmp_path: Path) -> None:
+def test_many_failures_are_answered_without_asking_the_provider(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "_sparing", SparingLog(logging.getLogger("sso"), limit=10))
+
     async def story(browser: Browser) -> None:
         url = await browser.start()
-        for _ in range(20):
+        for number in range(20):  # one machine has all addresses of a /64
+            browser.headers = {"X-Forwarded-For": f"2001:db8::{number:x}", "X-Forwarded-Proto": "https"}
             assert "problem=login_expired" in await browser.arrive(url, {"code": "x", "state": "x"})
         before = len(browser.provider.asked)
         assert "problem=too_many_attempts" in await browser.come_back(await browser.start())
         assert len(browser.provider.asked) == before
+        assert sum(record.name == "sso" for record in caplog.records) == 11, "10 of one kind, 1 of another"
         browser.headers = {"X-Forwarded-For": "192.0.2.8", "X-Forwarded-Proto": "https"}
         assert "problem" not in await browser.start()  # others are not held up
 

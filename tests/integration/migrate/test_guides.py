@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import urllib.error
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.hub_process import ask
-from support.old_tools import dropping, node_info_node, old_backend, posting, rpc_node, write_nvidia_smi
-from support.running import eventually, free_port
+from support.colleague import look
+from support.consul import consul_program, running_consul
+from support.old_tools import (
+    drop_files,
+    dropping,
+    file_server,
+    node_info_node,
+    old_backend,
+    posting,
+    push_page,
+    rpc_node,
+    write_nvidia_smi,
+)
+from support.own_network import HUB_ADDRESS, lan
+from support.running import PATIENCE_SECONDS, eventually, free_port
 from support.sshd import make_key, need_sshd, running_sshd
-from support.walkthrough import Walk, steps_of
+from support.walkthrough import Step, Walk, steps_of
 
+NAME = "monitor.lab"
+"""Under which the old tool's backend and page are reached."""
 ROOT = Path(__file__).parents[3]
 GUIDES = ROOT / "docs" / "migrate"
 
@@ -26,8 +45,11 @@ GUIDES = ROOT / "docs" / "migrate"
 class Installation(Walk):
     """A folder with an older tool's files, and where the guide's example addresses lead on this machine."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, colleague: tuple[str, ...] | None) -> None:
         super().__init__(folder, stack)
+        self.colleague = colleague
+        """What goes before a command of a colleague's machine."""
+        self._hub: tuple[Step, subprocess.Popen[bytes]] | None = None
         self.hub_port = free_port()
         self._old_files: dict[str, str] = {}
         self.replaced |= {
@@ -71,6 +93,33 @@ class Installation(Walk):
         assert (self.folder / "machine/etc/systemd/system/gpuherd-hub.service").is_file()
         assert {old: (self.folder / old).read_text() for old in self._old_files} == self._old_files
 
+    def leave_running(self, step: Step) -> subprocess.Popen[bytes]:
+        process = super().leave_running(step)
+        if "hub --config" in step.commands:
+            self._hub = step, process
+        return process
+
+    def open_to_colleagues(self, name: str, *words: str) -> None:
+        """Write the guide's last lines into [hub], restart it, and look at the page from a colleague's machine."""
+        if self.colleague is None:
+            pytest.skip("the walk is done, but a network of two machines needs root, unshare, ip and veth")
+        section = (GUIDES / name).read_text().rpartition("\n## Let colleagues see it\n")[2]
+        (block,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+        file = self.folder / "gpuherd.toml"
+        text = file.read_text()
+        for line in block.replace(":8470", f":{self.hub_port}").splitlines()[1:]:
+            key = line.partition(" = ")[0]
+            text, count = re.subn(rf"^{key} = .*$", line, text, count=1, flags=re.MULTILINE)
+            text = text if count else text.replace("[hub]\n", f"[hub]\n{line}\n", 1)
+        file.write_text(text)
+        assert self._hub is not None
+        step, process = self._hub
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+        self.leave_running(step)
+        self.wait_until(self.is_up)
+        look(f"http://{HUB_ADDRESS}:{self.hub_port}/", *words, prefix=self.colleague)
+
     def is_up(self) -> bool:
         try:
             ask(f"http://127.0.0.1:{self.hub_port}/api/v1/health")
@@ -87,8 +136,8 @@ class Installation(Walk):
 def installation(tmp_path: Path) -> Iterator[Installation]:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
-    with ExitStack() as stack:
-        yield Installation(tmp_path, stack)
+    with lan() as colleague, ExitStack() as stack:
+        yield Installation(tmp_path, stack, colleague)
 
 
 def _live(*names: str) -> Callable[[dict[str, Any]], bool]:
@@ -101,9 +150,16 @@ def _agents(nodes: dict[str, Any], way: str = "push") -> list[Any]:
 
 def test_push(installation: Installation) -> None:
     door = installation.port("3000")
+    backend = f"{NAME}:{door}"
+    installation.replaced["192.168.0.0/24"] = "127.0.0.0/8 --network 192.168.0.0/24"
+    password = "correct horse"
+    installation.old_file(
+        "backend/.env", f"AUTH_USER=lab\nAUTH_PASS={hashlib.sha256(password.encode()).hexdigest()}\n"
+    )
+    installation.old_file("frontend/.env", f"VITE_BACKEND={backend}\nVITE_SESSION_DURATION=7\n")
     installation.old_file(
         "run-this-on-every-node.sh",
-        f'#!/bin/bash\nSERVER="127.0.0.1:{door}/"\nwhile true\ndo\n'
+        f'#!/bin/bash\nSERVER="{backend}/"\nwhile true\ndo\n'
         '    curl -s -X POST -H "Content-Type: application/json" -d "$(gpustat --json)" "$SERVER"\n'
         "    sleep 1\ndone\n",
     )
@@ -112,9 +168,23 @@ def test_push(installation: Installation) -> None:
         nodes = eventually(installation.nodes, lambda n: _live("node-0")(n) and bool(_agents(n)))
         assert nodes["node-0"]["way"] == "gpustat"
         assert nodes["node-0"]["devices"][0]["processes"][0]["user"] == "pusher"
+        installation.open_to_colleagues("push.md", "node-0", "pusher")
+        with push_page(backend, (HUB_ADDRESS, 5173)):
+            for typed, words in (
+                (password, ("logged in", "node-0 at 127.0.0.1: pusher")),
+                ("wrong", ("Failed",)),
+            ):
+                look(
+                    f"http://{NAME}:5173/",
+                    *words,
+                    prefix=installation.colleague or (),
+                    typed={"#user": "lab", "#password": typed},
+                    pressed="button",
+                    flags=[f"--host-resolver-rules=MAP {NAME} {HUB_ADDRESS}"],
+                )
         installation.stack.close()  # and back: the old backend gets its port again, and what the nodes post
         with old_backend(door) as posted:
-            assert posted.get(timeout=30) == "node-0"
+            assert posted.get(timeout=PATIENCE_SECONDS) == "node-0"
 
 
 def test_pull(installation: Installation) -> None:
@@ -127,6 +197,7 @@ def test_pull(installation: Installation) -> None:
     nodes = eventually(installation.nodes, _live("127.0.0.1"))
     assert nodes["127.0.0.1"]["name"] == "node-1 (127.0.0.1)"
     assert nodes["127.0.0.1"]["devices"][0]["processes"][0]["user"] == "puller"
+    installation.open_to_colleagues("pull.md", "node-1", "puller")
 
 
 def test_ssh_static(installation: Installation) -> None:
@@ -134,48 +205,90 @@ def test_ssh_static(installation: Installation) -> None:
     folder, stack = installation.folder, installation.stack
     worker = stack.enter_context(subprocess.Popen(["sleep", "1000"]))
     stack.callback(worker.kill)
-    write_nvidia_smi(folder / "bin", worker.pid)
-    sshd = stack.enter_context(
-        running_sshd(folder / "sshd", SetEnv=f"PATH={folder / 'bin'}:{os.environ['PATH']}")
-    )
     key = make_key(folder / "id_ed25519")
-    sshd.authorize(key)
-    installation.replaced["host1.domain.tld"] = f"127.0.0.1:{sshd.port}"
+    ports = {}
+    for number, host in enumerate(("localhost", "127.0.0.1")):
+        smi = write_nvidia_smi(
+            folder / f"bin{number}", worker.pid, f"GPU-5555555{number}-aaaa-bbbb-cccc-000000000000"
+        )
+        path = f"PATH={smi.parent}:{os.environ['PATH']}"
+        sshd = stack.enter_context(running_sshd(folder / f"sshd{number}", SetEnv=path))
+        sshd.authorize(key)
+        ports[host] = sshd.port
+    hosts = [f"{host}:{port}" for host, port in ports.items()]
+    installation.replaced["host1.domain.tld"] = hosts[0]
     installation.old_file(
-        "config.ini", f"[common]\nuser = root\nhosts = 127.0.0.1:{sshd.port}\nkey_filename=id_ed25519\n"
+        "config.ini", f"[common]\nuser = root\nhosts = {','.join(hosts)}\nkey_filename=id_ed25519\n"
     )
     installation.follow_guide("ssh-static.md")
-    nodes = eventually(installation.nodes, _live("127.0.0.1"))
+    nodes = eventually(installation.nodes, _live("127.0.0.1", "localhost"))
     assert nodes["127.0.0.1"]["devices"][0]["processes"][0]["user"] == "root"
+    # In the order of config.ini, which is not that of the names.
+    assert list(nodes) == list(ports)
+    with (folder / "new/load_data.csv").open() as table:
+        assert [row["hostname"].partition(":")[0] for row in csv.DictReader(table)] == list(ports)
     assert (folder / "gpuherd-node").read_text().startswith("#!/bin/sh")
+    installation.open_to_colleagues("ssh-static.md", "root")
 
 
 def test_lip6(installation: Installation) -> None:
     data = installation.folder / "data"
     data.mkdir()
     installation.stack.enter_context(dropping(data, "gputest001-pa4", every_seconds=6.0))
+    drop_files(data, "oldhost")  # whose files were left behind
+    installation.old_file("data/hosts.json", '{"gputest001-pa4": "gputest001-pa4.example.org"}')
     installation.old_file(
         "index.php",
-        "<?php\n$HOSTS = array('gputest001-pa4' => 'Paris 1');\n"
+        '<?php\ndate_default_timezone_set("UTC");\n'
+        '$HOSTS = json_decode(file_get_contents("data/hosts.json"), true);\n'
         "$SHORT_GPU_NAMES = array('GeForce GTX 1080 Ti' => '1080Ti');\n?>\n",
     )
-    installation.old_file("aliases.csv", "dropper,drop,person # the same\n")
+    installation.old_file("aliases.csv", "dropper,drop,person # the same\nalone\n")
     installation.old_file(
         "data/comments.json",
-        '{"gputest001-pa4": [  // GPU 0\n  {"name": "drop", "date": "2099-07-01 00:00", "comment": "by Santa"},\n]}',
+        '{"gputest001-pa4": [  // GPU 0\n  {"name": "Drop+", "date": "2099-07-01 00:00", "comment": "by Santa"},\n]}',
     )
+    installation.environment["TZ"] = "Europe/Paris"
     installation.old_file(
         "fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "http://127.0.0.1:8500/v1/catalog/service/gpu"}'
     )
     installation.follow_guide("lip6.md")
     nodes = eventually(installation.nodes, lambda n: _live("gputest001-pa4")(n) and bool(_agents(n)))
     node = nodes["gputest001-pa4"]
-    assert (node["name"], node["way"]) == ("Paris 1", "file")
+    assert (node["name"], node["way"]) == ("gputest001-pa4.example.org", "file")
+    assert "oldhost" not in nodes
+    assert node["host_sample"]["load_1m"] / node["host"]["cpu_count"] == 1 / 16
     assert node["devices"][0]["short_name"] == "1080Ti"
     assert node["devices"][0]["processes"][0]["user"] == "person"
     booked = eventually(installation.nodes, lambda n: bool(n["gputest001-pa4"]["devices"][0]["bookings"]))
     (booking,) = booked["gputest001-pa4"]["devices"][0]["bookings"]
     assert (booking["holder"], booking["title"], booking["use"]) == ("person", "by Santa", "holder")
+    assert booking["ends_at"] == datetime(2099, 7, 1, tzinfo=UTC).timestamp(), "in the page's zone"
+    installation.open_to_colleagues("lip6.md", "gputest001-pa4.example.org", "person")
+
+
+def test_lip6_with_consul_and_files_that_the_nodes_serve(installation: Installation) -> None:
+    """The whole chain: Consul names a host, which serves what its scripts wrote at port 8114."""
+    program = consul_program()
+    if program is None or installation.colleague is None:
+        pytest.skip("needs Consul (scripts/provision) and port 8114 of a network of its own (root)")
+    data = installation.folder / "data"
+    data.mkdir()
+    installation.stack.enter_context(dropping(data, "localhost", every_seconds=6.0))
+    installation.stack.enter_context(file_server(data, 8114))
+    with running_consul(program, installation.folder) as consul:
+        consul.register("localhost", "127.0.0.1")
+        installation.old_file(
+            "fetch_stats_conf.json", f'{{"CONSUL_SERVICE_URI": "{consul.url}/v1/catalog/service/gpu"}}'
+        )
+        installation.run(Step("gpuherd import fetch_stats_conf.json", 0))
+        installation.leave_running(Step("gpuherd hub --config gpuherd.toml run", 0))
+        installation.wait_until(installation.is_up)
+        node = eventually(installation.nodes, _live("localhost"))["localhost"]
+    assert (node["way"], node["devices"][0]["processes"][0]["user"]) == ("http_files", "dropper")
+    # A Consul that is gone leaves the last good list.
+    later = node["received_at"] + 12
+    eventually(installation.nodes, lambda nodes: nodes["localhost"]["received_at"] > later)
 
 
 def test_rpc(installation: Installation) -> None:
@@ -194,6 +307,7 @@ def test_rpc(installation: Installation) -> None:
     installation.follow_guide("rpc.md")
     nodes = eventually(installation.nodes, lambda n: _live("localhost")(n) and bool(_agents(n)))
     assert nodes["localhost"]["devices"][0]["processes"][0]["user"] == "caller"
+    installation.open_to_colleagues("rpc.md", "localhost", "caller")
 
 
 def test_every_guide_is_tested() -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from support.pulling import NODE_ID, secret_of, small_hub, write_secret
-from support.running import GPUHERD, eventually, free_port, running
+from support.running import GPUHERD, PATIENCE_SECONDS, eventually, free_port, running
 
 
 def status(port: int) -> Any:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=PATIENCE_SECONDS) as answer:
             return json.load(answer)
     except OSError as error:
         return str(error)
@@ -27,7 +27,9 @@ def status(port: int) -> Any:
 def old_status(port: int, password: str) -> Any:
     """Ask as the older HTTP tool does."""
     body = json.dumps({"passwd": password}).encode()
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/get-status", body, timeout=10) as answer:
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{port}/get-status", body, timeout=PATIENCE_SECONDS
+    ) as answer:
         return json.load(answer)
 
 
@@ -93,7 +95,7 @@ def test_listening_and_dialling_at_once_is_refused(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     assert told.returncode == 1
     assert "an agent either waits for the hub to dial it or dials the hub" in told.stderr

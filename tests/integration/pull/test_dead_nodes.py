@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from pathlib import Path
 
 from gpuherd.agent.spec import ProbeSpec
@@ -15,13 +14,12 @@ from gpuherd.sources.pull import PullWay
 from gpuherd.sources.push import NodeLinks
 from gpuherd.sources.settings import PullSettings
 from gpuherd.wire.frames import Hello
-from support.agent_hub import until
 from support.black_hole import black_hole
 from support.pulling import INTERVAL_SECONDS, WrittenRun, listening, secret_of
+from support.running import PATIENCE_SECONDS, until
 
 DEAD = 50
 GOOD = 5
-SOON_SECONDS = 2.0
 
 
 class Herd:
@@ -30,7 +28,7 @@ class Herd:
     def __init__(self) -> None:
         self.hellos: dict[str, int] = {}
 
-    def open_run(self, node_id: str, hello: Hello) -> WrittenRun:
+    def open_run(self, node_id: str, hello: Hello, *, asked_at: float | None = None) -> WrittenRun:
         self.hellos[node_id] = self.hellos.get(node_id, 0) + 1
         return WrittenRun(hello.boot_id)
 
@@ -50,7 +48,7 @@ def test_fifty_black_holes_and_five_good_nodes(spec: ProbeSpec, tmp_path: Path) 
     async def main() -> None:
         herd = Herd()
         way = PullWay(
-            PullSettings(interval_seconds=INTERVAL_SECONDS, connect_deadline_seconds=60),
+            PullSettings(interval_seconds=INTERVAL_SECONDS, connect_deadline_seconds=10 * PATIENCE_SECONDS),
             links=NodeLinks(herd, monotonic=asyncio.get_running_loop().time),
             secret_of=secret_of,
         )
@@ -66,22 +64,19 @@ def test_fifty_black_holes_and_five_good_nodes(spec: ProbeSpec, tmp_path: Path) 
                 for number in range(GOOD)
             ]
             ports = [port for _, port in [await stack.enter_async_context(agent) for agent in agents]]
-            started = time.monotonic()
             dead = [follow(f"dead{number}", hole) for number in range(DEAD)]
             good = [follow(f"good{number}", port) for number, port in enumerate(ports)]
             await until(lambda: len(herd.hellos) == GOOD, "every good node is in")
-            assert time.monotonic() - started < SOON_SECONDS
             assert not any(task.done() for task in dead), "these are no black holes"
 
             # The dead are given up and dialled again, before the links of the good ones break.
             for task in (*dead, *good):
                 task.cancel()
             await asyncio.gather(*dead, *good, return_exceptions=True)
-            started = time.monotonic()
             dead = [follow(f"dead{number}", hole) for number in range(DEAD)]
             good = [follow(f"good{number}", port) for number, port in enumerate(ports)]
             await until(lambda: all(count == 2 for count in herd.hellos.values()), "they are in again")
-            assert time.monotonic() - started < SOON_SECONDS
+            assert not any(task.done() for task in dead)
             for task in (*dead, *good):
                 task.cancel()
             await asyncio.gather(*dead, *good, return_exceptions=True)

@@ -83,6 +83,32 @@ def test_what_is_no_agent(act: Act, code: str, words: str) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.promise("no-redirect-followed")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_node_cannot_lead_the_hub_elsewhere(status: int) -> None:
+    asked: list[bytes] = []
+
+    async def elsewhere(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+
+    async def main() -> None:
+        async with program(elsewhere) as inner, small_hub() as hub:
+
+            async def leads_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                await reader.readuntil(b"\r\n\r\n")
+                there = f"Location: http://127.0.0.1:{inner}/latest/meta-data/\r\nContent-Length: 0"
+                writer.write(f"HTTP/1.1 {status} Elsewhere\r\n{there}\r\n\r\n".encode())
+                await writer.drain()
+
+            async with program(leads_on) as port:
+                failure = await hub.failure(port)
+            assert failure.code == "garbled"
+            assert f"no listening gpuherd agent (HTTP {status}); check the port" in str(failure)
+
+    asyncio.run(main())
+    assert asked == []
+
+
 def test_nobody_there() -> None:
     async def main() -> None:
         async with small_hub() as hub:

@@ -20,8 +20,8 @@ from gpuherd.agent.loop import Agent
 from gpuherd.agent.settings import AgentSettings
 from gpuherd.agent.spec import ProbeSpec
 from gpuherd.model.errors import Misconfigured
-from support.agent_hub import until
 from support.pulling import listening, small_hub, write_secret
+from support.running import PATIENCE_SECONDS, until
 
 PASSWORD = "8888"
 
@@ -36,7 +36,7 @@ async def ask(
     with contextlib.suppress(ConnectionError):
         writer.write(request)
         await writer.drain()
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), PATIENCE_SECONDS)
     writer.close()
     head, _, body = answer.partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
@@ -195,15 +195,14 @@ def test_slow_and_idle_strangers_keep_neither_hub_nor_collecting_waiting(
                         ]
                     )
             assert door.strangers <= MOST_STRANGERS
-            started, before = time.monotonic(), agent.outbox.current.next_seq
+            before = agent.outbox.current.next_seq
             await hub.heard(5)
-            assert time.monotonic() - started < 3.0, "five samples at 5 Hz"
             assert agent.outbox.current.next_seq >= before + 5
             assert (await ask(port, "GET /status"))[0] == 200, "there is always room for one more"
             async with small_hub() as restarted:
                 restarted.dial(port)
                 await restarted.heard(2)
-            await until(lambda: door.strangers == 0, "strangers are sent away after five seconds", 8)
+            await until(lambda: door.strangers == 0, "strangers are sent away after five seconds")
             for _, writer in strangers:
                 writer.close()
 
@@ -221,7 +220,7 @@ def test_a_crowd_from_one_address_does_not_shut_out_another(spec: ProbeSpec, tmp
             writer.write(b"GET /status HTTP/1.1\r\n")  # slow, but alone
             crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
             writer.write(b"Host: 127.0.0.1\r\n\r\n")
-            assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 200 OK")
+            assert (await asyncio.wait_for(reader.read(), PATIENCE_SECONDS)).startswith(b"HTTP/1.1 200 OK")
             for _, other in [*crowd, (reader, writer)]:
                 other.close()
 
@@ -235,7 +234,7 @@ def test_a_crowd_from_one_address_does_not_shut_out_another(spec: ProbeSpec, tmp
     ("settings", "words"),
     [
         ({"hub_url": "http://127.0.0.1"}, "agent.listen, agent.hub_url: an agent either waits"),
-        ({"listen": "gpu01:8472"}, 'agent.listen: "gpu01:8472" is no IP address'),
+        ({"listen": "gpu01:8472"}, 'agent.listen: "gpu01:8472" is not an IP address'),
         ({"listen": "192.0.2.1:8472"}, "agent.listen: this machine has no address 192.0.2.1"),
         ({"listen_secret_file": None}, "agent.listen_secret_file: is needed to listen"),
         ({"listen_secret_file": "/no/file"}, "cannot be read from /no/file"),

@@ -8,12 +8,12 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from support.running import GPUHERD, eventually, free_port, running
+from support.running import GPUHERD, PATIENCE_SECONDS, eventually, free_port, running
 
 
 def ask(url: str) -> Any:
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - only ever the hub under test
+        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - only ever the hub under test
             return json.load(answer)
     except OSError as error:
         return str(error)
@@ -28,6 +28,7 @@ def test_a_killed_hub_takes_up_its_nodes_again(tmp_path: Path) -> None:
         f'[agent]\nlisten = "127.0.0.1:{agent_port}"\nlisten_secret_file = "{tmp_path}/secret"\n'
         f'state_dir = "{tmp_path}/agent"\ncollectors = []\n'
     )
+    subprocess.run([*GPUHERD, "hub", "--config", str(config), "init"], check=True)
     secret = subprocess.run(
         [*GPUHERD, "hub", "--config", str(config), "node", "secret", "Rack-7"],
         capture_output=True,
@@ -48,7 +49,7 @@ def test_a_killed_hub_takes_up_its_nodes_again(tmp_path: Path) -> None:
         with running("hub", "--config", str(config), "run", log=tmp_path / "hub.log") as hub:
             eventually(health, has_accepted(10))
             hub.kill()
-            hub.wait(timeout=10)
+            hub.wait(timeout=PATIENCE_SECONDS)
         with running("hub", "--config", str(config), "run", log=tmp_path / "hub2.log"):
             seen = eventually(health, has_accepted(10))
             assert (seen["missed"], seen["refused"]) == (0, {})

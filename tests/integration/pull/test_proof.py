@@ -19,8 +19,8 @@ from gpuherd.wire.codec import encode
 from gpuherd.wire.frames import SUBPROTOCOL, Hello
 from gpuherd.wire.matrix import LAYOUT
 from gpuherd.wire.proof import UNPROVEN, AgentProof, Challenge, HubProof, decode_proof, new_nonce, proof
-from support.agent_hub import until
 from support.pulling import NODE_ID, listening, secret_of, small_hub
+from support.running import PATIENCE_SECONDS, until
 
 SECRET = secret_of(NODE_ID)
 
@@ -40,7 +40,7 @@ async def received(connection: ClientConnection) -> list[bytes]:
     messages = []
     with contextlib.suppress(ConnectionClosed):
         while True:
-            message = await asyncio.wait_for(connection.recv(), 10)
+            message = await asyncio.wait_for(connection.recv(), PATIENCE_SECONDS)
             assert isinstance(message, bytes)
             messages.append(message)
     return messages

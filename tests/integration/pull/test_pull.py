@@ -14,9 +14,9 @@ from gpuherd.fleet.views import NodeView
 from gpuherd.model.targets import Target
 from gpuherd.sources.following import ContactFailed
 from gpuherd.wire.frames import FactsFrame, SampleFrame, TableFrame
-from support.agent_hub import until
 from support.hub import eventually, running_hub
 from support.pulling import INTERVAL_SECONDS, NODE_ID, PullingOutfit, listening, small_hub
+from support.running import PATIENCE_SECONDS, until
 
 
 def test_a_hub_that_dials_gets_frames_like_one_that_is_dialled(spec: ProbeSpec, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_killed_hub_resumes_without_loss_or_double(spec: ProbeSpec, tmp_path: 
                 await hub.heard(4)
                 hub.vanish()
                 with pytest.raises(ContactFailed, match="link was lost"):
-                    await asyncio.wait_for(following, 5)
+                    await asyncio.wait_for(following, PATIENCE_SECONDS)
                 made = agent.outbox.current.next_seq
                 await until(lambda: agent.outbox.current.next_seq > made + 2, "frames without a hub")  # noqa: B023
                 assert len(hub.hellos) == life + 1

@@ -5,30 +5,34 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from sqlalchemy import Engine, func, select, text
+from sqlalchemy import Engine, func, insert, select, text
 
+from gpuherd.api.state_dir import lock_state_dir
 from gpuherd.cli.hub import command
 from gpuherd.model.errors import Failed, Misconfigured, Refused
 from gpuherd.model.people import Actor
 from gpuherd.records.audit import AuditRecords
 from gpuherd.records.backup import restore_backup, write_backup
+from gpuherd.records.booking_keys import key_of
 from gpuherd.records.bookings import BookingRecords, Conflict
-from gpuherd.records.database import open_records, records_file
+from gpuherd.records.database import NEWEST, open_records, records_file
 from gpuherd.records.nodes import NodeRecords
 from gpuherd.records.people import PeopleRecords
-from gpuherd.records.tables import metadata
+from gpuherd.records.tables import device_faults, hub_leases, known_devices, metadata
 from support.booking_drafts import BY, NOW, START, A, B, draft
 from support.postgresql import Postgresql
 
-KEPT_OUT = {"login_sessions", "setup_codes", "join_tokens"}
+KEPT_OUT = {"login_sessions", "setup_codes", "join_tokens", "booking_keys", "hub_leases"}
 COUNTS = {"node_revision", "people_revision", "booking_revision"}
 
 
@@ -63,15 +67,27 @@ def fill(engine: Engine) -> None:
         by=BY,
     )
     people.add_feed(id="f", digest="d3", account_id=ada, kind="device", device=A, created_at=NOW, by=BY)
-    people.put_setup_code("d4", NOW + 9e9)
+    people.put_setup_code("d4", NOW + 9e9, now=NOW)
     people.secret("pseudonyms")
+    with engine.begin() as connection:  # of a hub that has been killed long ago
+        connection.execute(insert(hub_leases).values(id="l", host="h", pid=7, renewed_at=5.0))
+        gpu = {"node_id": "n1", "uuid": "GPU-1"}
+        connection.execute(
+            insert(known_devices).values(**gpu, gpu_index=1, name="A100", vendor="NVIDIA", missing_since=7.5)
+        )
+        connection.execute(
+            insert(device_faults).values(
+                **gpu, code="xid", message="Xid 79", since=6.25, acknowledged_count=0
+            )
+        )
     by = Actor(account_id=ada, label="ada", peer="192.0.2.1")
     bookings.create(
         [draft(A, B, owner_id=ada, comment='"\\ \t'), draft(A, at=START + 604_800)], now=NOW, by=by
     )
     first = bookings.create([draft(A, at=START + 9 * 3600)], now=NOW, by=by)[0]
     bookings.change(first.id, revision=None, now=NOW, by=by, state="cancelled")
-    bookings.create([draft(A, at=START + 9 * 3600)], now=NOW, by=by)
+    key = key_of(ada, "key", b"")
+    bookings.create([draft(A, at=START + 9 * 3600)], now=NOW, by=by, key=key)
 
 
 def content(location: Path | str) -> dict[str, list[Any]]:
@@ -205,7 +221,7 @@ def _flipped(file: Path) -> None:
 
 
 def _newer_tables(lines: list[bytes]) -> list[bytes]:
-    return [lines[0].replace(b'"0002"', b'"0099"'), *lines[1:]]
+    return [lines[0].replace(NEWEST.encode(), b"0099"), *lines[1:]]
 
 
 def _newer_format(lines: list[bytes]) -> list[bytes]:
@@ -312,7 +328,11 @@ def test_the_commands(filled: Path, tmp_path: Path) -> None:
 
     file, new = tmp_path / "file", tmp_path / "new"
     result = run("--state-dir", filled.parent, "backup", file)
-    assert (result.exit_code, result.output) == (0, f"{len_of(file)} rows written to {file}\n")
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        f"{len_of(file)} rows written to {file}",
+        f"History (samples and usage) is not included; to keep it, also copy {filled.parent}/history",
+    ]
     result = run("--state-dir", new, "restore", file)
     assert result.exit_code == 0, result.exception
     assert "rows restored from the backup of" in result.output
@@ -320,6 +340,66 @@ def test_the_commands(filled: Path, tmp_path: Path) -> None:
     again = run("--state-dir", new, "restore", file)
     assert isinstance(again.exception, Refused)
     assert run("--state-dir", new, "restore", file, "--replace").exit_code == 0
+
+
+@pytest.mark.promise("restore-refused-under-a-hub")
+def test_a_restore_waits_for_no_hub_and_goes_under_none(filled: Path, saved: Path) -> None:
+    hub = lock_state_dir(filled.parent)  # as a hub does that runs
+    before = content(filled)
+    place = ["--state-dir", str(filled.parent), "restore", str(saved), "--replace"]
+    refused = CliRunner().invoke(command, place)
+    assert isinstance(refused.exception, Refused)
+    assert refused.exception.code == "hub_running"
+    assert str(filled.parent) in str(refused.exception)
+    assert content(filled) == before
+    os.close(hub)
+    assert CliRunner().invoke(command, place).exit_code == 0
+
+    # And no hub starts while it is under way.
+    def hold() -> AbstractContextManager[object]:
+        with pytest.raises(Misconfigured, match="restore"):
+            lock_state_dir(filled.parent)
+        return nullcontext()
+
+    lock = lock_state_dir(filled.parent)
+    restore_backup(saved, filled, replace=True, holding=hold)
+    os.close(lock)
+
+
+def test_a_refused_backup_leaves_nothing_in_a_new_folder(saved: Path, tmp_path: Path) -> None:
+    saved.write_bytes(saved.read_bytes()[:-20])
+    new = tmp_path / "new"
+    refused = CliRunner().invoke(command, ["--state-dir", str(new), "restore", str(saved)])
+    assert isinstance(refused.exception, Refused)
+    assert not new.exists()
+
+
+def test_what_a_killed_backup_left_is_removed_by_the_next_one(
+    filled: Path, saved: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    left = saved.read_bytes()[:-9]
+    ours = [folder / f".{name}.{gone.pid}.partial" for name in ("monday.gz", "tuesday", "empty")]
+    for path, what in zip(ours, (left, left[:10], b""), strict=True):
+        path.write_bytes(what)
+        path.chmod(0o600)
+    others = [
+        folder / f".monday.gz.{os.getpid()}.partial",  # of a process that is at work
+        folder / f".film.mkv.{gone.pid}.partial",  # not a backup
+        folder / f".readable.{gone.pid}.partial",  # not written by us: only its owner could read that
+        folder / f"monday.gz.{gone.pid}.partial",
+    ]
+    for path in others:
+        path.write_bytes(left if "film" not in path.name else b"\x1a\x45\xdf\xa3 something else")
+        path.chmod(0o644 if "readable" in path.name else 0o600)
+    link = folder / f".link.{gone.pid}.partial"
+    link.symlink_to(saved)
+    write_backup(filled, folder / "wednesday.gz")
+    assert sorted(folder.iterdir()) == sorted([*others, link, folder / "wednesday.gz"])
+    assert saved.exists()
 
 
 def len_of(file: Path) -> int:

@@ -319,9 +319,9 @@ def test_on_postgresql(postgresql: Postgresql) -> None:
         if choice % 3 == 0:
             writer.kill()
         elif choice % 3 == 1 or choice > 20:
-            # The server's side of the connection dies, not the writer.
+            # The server's side of the connection dies, not the writer; waited for, so that it does not die later.
             postgresql.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "SELECT pg_terminate_backend(pid, 120000) FROM pg_stat_activity "
                 "WHERE application_name = 'gpuherd' AND datname LIKE 'records%'"
             )
         else:

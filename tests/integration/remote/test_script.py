@@ -21,6 +21,7 @@ from gpuherd.collect.rocm_smi.collector import OPTIONS
 from gpuherd.model.errors import Refused
 from gpuherd.wire.blocks import BlockReader
 from support.remote_node import FakeNode, Session, is_running, which
+from support.running import PATIENCE_SECONDS
 
 from .conftest import SECRET
 
@@ -74,7 +75,7 @@ def test_a_report_of_this_machine(node: FakeNode, worker: subprocess.Popen[bytes
         assert getattr(host, name) == getattr(facts, name), name
     assert host.hostname == socket.gethostname()
     assert (host.driver_version, host.agent_version) == ("550.1", None)
-    assert report.sample.time == pytest.approx(time.time(), abs=3)
+    assert report.sample.time == pytest.approx(time.time(), abs=60)
     assert report.sample.host.cpu_ratio is not None
     assert report.sample.host.uptime_seconds == pytest.approx(sample.uptime_seconds or 0, abs=30)
     assert report.sample.host.memory_used_bytes is not None
@@ -115,7 +116,7 @@ def test_a_process_that_becomes_another_program_is_described_anew(dash_node: Fak
             assert process.stdin is not None
             process.stdin.write(b"\n")
             process.stdin.flush()
-            until = time.monotonic() + 20
+            until = time.monotonic() + PATIENCE_SECONDS
             while session.report().table.processes[0].command != "sleep 100":
                 assert time.monotonic() < until
             process.kill()
@@ -161,7 +162,7 @@ def test_many_gpus_and_processes_over_many_rounds(node: FakeNode) -> None:
             stdin.flush()
             workers[3].kill()
             workers[3].wait()
-            until = time.monotonic() + 20
+            until = time.monotonic() + PATIENCE_SECONDS
             while not session.report().table.processes[3].is_gone:
                 assert time.monotonic() < until, "the end of a process is not noticed"
             while session.report().table.processes[0].command != "sleep 100":
@@ -247,7 +248,7 @@ def test_no_tools_at_all(dash_node: FakeNode) -> None:
         assert report.facts.devices == ()
         dash_node.install_nvidia_smi()
         dash_node.gpus(1)
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE_SECONDS
         while not (report := session.report()).facts.devices:
             assert time.monotonic() < until, "the driver that was installed is not found"
         assert report.sample.problems == ()
@@ -282,7 +283,7 @@ def test_wrong_parameters_are_refused(node: FakeNode, line: str) -> None:
         input=f"{line}\n".encode(),
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
     )
     assert (ended.returncode, ended.stderr) == (64, b"")
     with pytest.raises(Refused) as caught:
@@ -323,7 +324,7 @@ def test_nothing_is_left_when_nobody_listens(node: FakeNode) -> None:
         ]
         assert len(folders) == 1
         session.close()
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_SECONDS
     while any(is_running(pid) for pid in family):
         assert time.monotonic() < until, "something still runs"
         time.sleep(0.01)

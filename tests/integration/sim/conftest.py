@@ -14,10 +14,10 @@ import pytest
 from sim.build import COMPILER, SCENARIOS, build_library, simulator_environment
 
 from gpuherd.collect.scenario import Scenario, dump_scenario
+from support.running import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[3]
 READER = Path(__file__).with_name("read_everything.py")
-TIMEOUT_SECONDS = 60
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +53,7 @@ class Stage:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_SECONDS,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
 

@@ -13,8 +13,9 @@ from sim.build import COMPILER, SCENARIOS, BuildError, build_library
 
 from gpuherd.collect.scenario import Scenario, SimulatedGpu, load_scenario, parse_scenario
 from gpuherd.model.errors import Misconfigured
+from support.running import PATIENCE_SECONDS
 
-from .conftest import REPOSITORY, TIMEOUT_SECONDS, StageFor
+from .conftest import REPOSITORY, StageFor
 
 INIT = """
 import pynvml
@@ -69,7 +70,7 @@ def test_changes_are_seen_and_handles_stay_with_their_card(stage: StageFor) -> N
             return child.stdout.readline().strip()  # type: ignore[union-attr]
 
         def answers_become(expected: str) -> None:
-            for _ in range(TIMEOUT_SECONDS * 1000):  # nvmlInit, asked last, looks at the file every time
+            for _ in range(60_000):  # nvmlInit, asked last, looks at the file every time
                 if answer() == expected:
                     return
             pytest.fail(f"never answered {expected}, but {answer()}")
@@ -204,7 +205,7 @@ def test_the_c_reader_survives_damaged_files(library: Path, tmp_path: Path) -> N
         [program, "7", "300", *sorted(SCENARIOS.glob("*.json"))],
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_SECONDS,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "survived\n"), done.stderr

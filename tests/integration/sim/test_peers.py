@@ -29,6 +29,8 @@ FIXTURES = Path(os.environ.get("GPUHERD_FIXTURES", REPOSITORY.parent / "shared" 
 RECORDINGS = sorted(FIXTURES.rglob("*.xml"))
 T = 30.0
 MIB = 2**20
+HIGHEST_PID = 2**22
+"""That Linux can be set to, on any machine."""
 
 
 def frozen(name: str) -> Scenario:
@@ -63,20 +65,37 @@ def expected_by_gpustat(gpu: SimulatedGpu, index: int, *, counts_reserved: bool 
     }
 
 
+def with_dead_pids(scenario: Scenario) -> Scenario:
+    """Number the processes beyond the kernel's highest pid: no process of this machine can be taken for one of them."""
+    return msgspec.structs.replace(
+        scenario,
+        gpus=tuple(
+            msgspec.structs.replace(
+                gpu,
+                processes=tuple(
+                    msgspec.structs.replace(process, pid=HIGHEST_PID + process.pid)
+                    for process in gpu.processes
+                ),
+            )
+            for gpu in scenario.gpus
+        ),
+    )
+
+
 def gpustat(stage: Stage) -> Any:
     return stage.json(stage.tool("gpustat"), "--json")
 
 
 @pytest.mark.parametrize("name", ["healthy", "mixed", "mig", "nothing_supported", "unified_memory"])
 def test_gpustat(stage: StageFor, name: str) -> None:
-    scenario = frozen(name)
+    scenario = with_dead_pids(frozen(name))
     report = gpustat(stage(scenario))
     assert report["driver_version"] == scenario.driver_version
     assert report["gpus"] == [expected_by_gpustat(gpu, index) for index, gpu in enumerate(scenario.gpus)]
 
 
 def test_gpustat_on_an_old_driver(stage: StageFor, old_library: Path) -> None:
-    scenario = frozen("old_driver")
+    scenario = with_dead_pids(frozen("old_driver"))
     report = gpustat(stage(scenario, using=old_library))
     assert report["gpus"] == [
         expected_by_gpustat(gpu, index, counts_reserved=True) for index, gpu in enumerate(scenario.gpus)
@@ -195,7 +214,7 @@ def test_nvitop_draws_its_screen(stage: StageFor, name: str) -> None:
 @pytest.mark.skipif(not RECORDINGS, reason=f"no recorded nvidia-smi -q -x output under {FIXTURES}")
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
 def test_gpustat_shows_the_values_of_a_recorded_card(stage: StageFor, recording: Path) -> None:
-    scenario = scenario_from_smi_xml(recording.read_bytes(), str(recording))
+    scenario = with_dead_pids(scenario_from_smi_xml(recording.read_bytes(), str(recording)))
     assert scenario.gpus
     report = gpustat(stage(scenario))
     assert report["gpus"] == [expected_by_gpustat(gpu, index) for index, gpu in enumerate(scenario.gpus)]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -18,13 +17,13 @@ from support.sshd import Sshd, make_key, running_sshd
 
 START = b'set -- $p; printf "\\n@%s start x\\n\\n@%s round 1\\n" "$3" "$3"; '
 BAD: dict[str, bytes] = {
-    "garbage": START + b'printf "\\n@%s applause\\n" "$3"; head -c 4000 /dev/urandom; sleep 15',
-    "100 MB": START + b"head -c 100000000 /dev/zero; sleep 15",
-    "100 MB of banner": b"head -c 100000000 /dev/zero; sleep 15",
-    "half a line": START + b"printf half; sleep 15",
-    "nothing": b"sleep 15",
+    "garbage": START + b'printf "\\n@%s applause\\n" "$3"; head -c 4000 /dev/urandom; sleep 60',
+    "100 MB": START + b"head -c 100000000 /dev/zero; sleep 60",
+    "100 MB of banner": b"head -c 100000000 /dev/zero; sleep 60",
+    "half a line": START + b"printf half; sleep 60",
+    "nothing": b"sleep 60",
     "no pause": TINY_SCRIPT.replace(b"sleep", b": sleep"),
-    "errors": START + b"while :; do echo why >&2; done",
+    "errors": START + b"yes why >&2",
 }
 CODES = {
     "garbage": "garbled",
@@ -43,6 +42,8 @@ SCRIPT = (
     + b";;\nesac\n"
 )
 ROUNDS = 6
+TURN_SECONDS = 1.0
+"""More work than this at a stretch would make all nodes late."""
 
 
 class Herd:
@@ -58,7 +59,7 @@ class Herd:
             SCRIPT,
             interval_seconds=1,
             command_deadline_seconds=1,
-            connect_deadline_seconds=8,
+            connect_deadline_seconds=20,
             connects_at_once=16,
         )
         self.hub.know(server.known_hosts_line)
@@ -87,17 +88,37 @@ class Herd:
         return (await self.hub.failure(self._target(what, self._folder / f"bad{number}"))).code
 
 
-async def gaps_during(nodes: list[Following], trouble: Coroutine[Any, Any, None]) -> list[float]:
-    """Give the times between reports of good nodes, from before the trouble until it is over, six rounds at least."""
-    starts = [len(node.intake.times) - 1 for node in nodes]
-    await trouble
-    for node, start in zip(nodes, starts, strict=True):
-        await node.rounds(start + ROUNDS)
-    return [
-        late - early
-        for node, start in zip(nodes, starts, strict=True)
-        for early, late in pairwise(node.intake.times[start:])
-    ]
+class Turns:
+    """How much the event loop works at a stretch, in seconds of its thread's own CPU: other programs do not count."""
+
+    def __init__(self) -> None:
+        self.longest_seconds = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0)
+            self.longest_seconds = max(self.longest_seconds, time.thread_time() - before)
+            await asyncio.sleep(0.01)
+
+
+async def check_neighbours(nodes: list[Following], trouble: Coroutine[Any, Any, None]) -> None:
+    """See that trouble elsewhere neither holds up the loop that all nodes share nor slows down some of them.
+
+    In counts and CPU time: how often a node reports per second, a busy machine decides as well.
+    """
+    turns = Turns()
+    starts = [len(node.intake.times) for node in nodes]
+    watching = asyncio.create_task(turns.watch())
+    try:
+        await trouble
+        for node, start in zip(nodes, starts, strict=True):
+            await node.rounds(start + ROUNDS)
+        counts = [len(node.intake.times) - start for node, start in zip(nodes, starts, strict=True)]
+    finally:
+        watching.cancel()
+    assert max(counts) <= 2 * min(counts), counts
+    assert turns.longest_seconds < TURN_SECONDS
 
 
 @pytest.fixture
@@ -117,21 +138,21 @@ def test_bad_nodes_show_the_reason_and_make_no_other_stale(herd: Herd) -> None:
             found.update(zip(BAD, await asyncio.gather(*map(herd.bad, BAD)), strict=True))
 
         async with herd.good(50 - len(BAD)) as nodes:
-            gaps = await gaps_during(nodes, trouble())
+            await check_neighbours(nodes, trouble())
         assert found == CODES
-        assert median(gaps) < 1.25
-        assert max(gaps) < 3.0  # the hub calls a node stale after three intervals
         await herd.hub.way.close()
 
     play(story())
 
 
 def test_a_hung_and_a_chattering_node_do_not_age_their_neighbours(herd: Herd) -> None:
-    """What is shown of a neighbour is never older than two intervals."""
+    async def hang(what: str) -> None:
+        while True:
+            assert await herd.bad(what) == "timeout"
 
     async def story() -> None:
         async def trouble() -> None:
-            hung = [asyncio.create_task(herd.bad(what)) for what in ("half a line", "nothing")]
+            hung = [asyncio.create_task(hang(what)) for what in ("half a line", "nothing")]
             for _ in range(2):
                 assert await herd.bad("no pause") == "garbled"
                 await asyncio.sleep(1)  # as long as a contact waits, and less
@@ -141,9 +162,7 @@ def test_a_hung_and_a_chattering_node_do_not_age_their_neighbours(herd: Herd) ->
             await asyncio.gather(*hung, return_exceptions=True)
 
         async with herd.good(10) as nodes:
-            gaps = await gaps_during(nodes, trouble())
-        assert len(gaps) >= 10 * (ROUNDS - 1)
-        assert max(gaps) < 2.0
+            await check_neighbours(nodes, trouble())
         await herd.hub.way.close()
 
     play(story())

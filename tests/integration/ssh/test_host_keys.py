@@ -6,9 +6,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gpuherd.cli.hub import command
 from gpuherd.model.targets import Target
+from gpuherd.records.audit import AuditRecords
+from gpuherd.records.database import open_records, records_file
 from gpuherd.sources.ssh.offer import accept_host_key, fetch_host_key
+from gpuherd.wiring.ways.surroundings import ACCEPTED_KEYS
+from support.running import free_port
 from support.ssh_nodes import Hub, play
 from support.sshd import Sshd, fingerprint, make_key, public_line, running_sshd
 
@@ -29,15 +35,14 @@ def test_an_unknown_key_is_refused_shown_accepted_and_then_works(
         assert "`gpuherd hub accept-key gpu01`" in str(failure)
         assert not hub.accepted.exists()
 
-        offered, is_known = await fetch_host_key(at(server), hub.settings, accepted_keys_file=hub.accepted)
-        assert offered.fingerprint == fingerprint(server.host_key)
-        assert not is_known
-        accept_host_key(hub.accepted, offered)
-        accept_host_key(hub.accepted, offered)
+        shown = await fetch_host_key(at(server), hub.settings, accepted_keys_file=hub.accepted)
+        assert shown.offered.fingerprint == fingerprint(server.host_key)
+        assert not shown.is_known
+        accept_host_key(hub.accepted, shown.offered)
+        accept_host_key(hub.accepted, shown.offered)
         assert hub.accepted.read_text() == server.known_hosts_line + "\n"
         assert await hub.first_text(at(server)) == "round 1 of root"
-        _, is_known = await fetch_host_key(at(server), hub.settings, accepted_keys_file=hub.accepted)
-        assert is_known
+        assert (await fetch_host_key(at(server), hub.settings, accepted_keys_file=hub.accepted)).is_known
         await hub.way.close()
 
     before = server.logins()
@@ -45,7 +50,70 @@ def test_an_unknown_key_is_refused_shown_accepted_and_then_works(
     assert server.logins() - before == 1
 
 
+@pytest.mark.promise("every-change-is-audited")
+def test_an_accepted_key_is_in_the_audit_log(
+    tmp_path: Path, server: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    place, host = tmp_path / "state", f"{server.address}:{server.port}"
+
+    def run(*words: str) -> None:
+        done = CliRunner().invoke(command, ["--state-dir", str(place), *words])
+        assert done.exit_code == 0, (done.output, done.exception)
+
+    run("accept-key", host, "--yes")  # for `gpuherd export`, without any hub
+    assert not records_file(place).exists()
+    run("init")
+    (place / ACCEPTED_KEYS).unlink()
+    run("accept-key", host, "--yes")
+    engine = open_records(records_file(place))
+    (entry,) = AuditRecords(engine).search()
+    engine.dispose()
+    assert (entry.action, entry.who) == ("node.host_key", "command line")
+    assert fingerprint(server.host_key) in entry.detail
+
+
+def test_all_listed_hosts_are_accepted_by_one_command(
+    tmp_path: Path, server: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    dead = free_port()
+    config = tmp_path / "gpuherd.toml"
+    (tmp_path / "config.ini").write_text(
+        f"[common]\nuser = root\nhosts = a=127.0.0.1:{server.port},b=127.0.0.1:{dead},c=localhost:{server.port}\n"
+    )
+    config.write_text(
+        f'[hub]\nstate_dir = "{tmp_path / "state"}"\n'
+        '[[nodes]]\nfind = { in = "ini", file = "config.ini" }\nreach = { by = "ssh" }\n'
+    )
+
+    def run(*words: str, typed: str = "") -> tuple[int, str]:
+        done = CliRunner().invoke(command, ["--config", str(config), "accept-key", *words], input=typed)
+        return done.exit_code, done.output
+
+    accepted = tmp_path / "state" / ACCEPTED_KEYS
+    code, said = run("--all", typed="n\n")
+    assert (code, accepted.exists()) == (1, False)
+    assert said.count(fingerprint(server.host_key)) == 2
+    assert f"127.0.0.1:{dead} shows no host key" in said
+    code, said = run("--all", typed="y\n")
+    assert (code, said.count("?")) == (1, 1), "asked once; a host was left out"
+    own = " ".join(public_line(server.host_key).split()[:2])
+    lines = {f"[{name}]:{server.port} {own}" for name in ("127.0.0.1", "localhost")}
+    assert set(accepted.read_text().splitlines()) == lines
+    former = f"[127.0.0.1]:{server.port} {public_line(make_key(tmp_path / 'former'))}\n"
+    accepted.write_text(former)
+    code, said = run("--all", "--yes")
+    assert (code, "KEY HAS CHANGED" in said) == (1, True)
+    assert accepted.read_text() == f"{former}[localhost]:{server.port} {own}\n"
+    assert run("--all", "--replace", "--yes")[0] == 2
+    assert run()[0] == 2
+
+
 @pytest.mark.parametrize("policy", ["strict", "accept_new"])
+@pytest.mark.promise("changed-host-key-refused")
 def test_a_changed_key_is_refused_with_both_fingerprints(
     tmp_path: Path, server: Sshd, key: Path, policy: str
 ) -> None:
@@ -110,8 +178,9 @@ def test_accept_new_remembers_the_first_key_and_no_other(tmp_path: Path, key: Pa
             make_key(server.host_key)
             server.start()
             assert (await hub.failure(at(server))).code == "host_key_changed"
-            offered, _ = await fetch_host_key(at(server), hub.settings, accepted_keys_file=hub.accepted)
-            accept_host_key(hub.accepted, offered, replace=True)
+            shown = await fetch_host_key(at(server), hub.settings, accepted_keys_file=hub.accepted)
+            assert shown.is_doubtful
+            accept_host_key(hub.accepted, shown.offered, replace=True)
             assert hub.accepted.read_text() == server.known_hosts_line + "\n"
             assert await hub.first_text(at(server)) == "round 1 of root"
             await hub.way.close()
@@ -131,8 +200,8 @@ def test_jump_hosts_keys_are_checked_and_remembered_too(tmp_path: Path, server: 
                 server.known_hosts_line,
                 jump.known_hosts_line,
             }
-            offered, is_known = await fetch_host_key(target, hub.settings, accepted_keys_file=hub.accepted)
-            assert (offered.port, is_known) == (server.port, True)
+            shown = await fetch_host_key(target, hub.settings, accepted_keys_file=hub.accepted)
+            assert (shown.offered.port, shown.is_known) == (server.port, True)
             await hub.way.close()
 
         play(story())

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuherd.model.targets import Target
+from support.running import PATIENCE_SECONDS
 from support.ssh_nodes import TINY_SCRIPT, Hub, play
 from support.sshd import Sshd, make_key, public_line, running_sshd
 
@@ -24,7 +25,7 @@ def agent(tmp_path: Path) -> Iterator[Path]:
         yield socket
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE_SECONDS)
 
 
 def add_to_agent(agent: Path, key: Path, passphrase: str = "") -> None:

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 
 from gpuherd.model.targets import Target
 from support.black_hole import black_hole
-from support.running import free_port
+from support.running import PATIENCE_SECONDS, free_port
 from support.ssh_nodes import Hub, play
 from support.sshd import Sshd, running_sshd
 
@@ -194,11 +193,9 @@ def test_the_deadline_names_the_phase_and_cancelling_leaves_nothing(
 
         async def story() -> None:
             hub = Hub(tmp_path, key_files=(key,), connect_deadline_seconds=1.5)
-            started = time.monotonic()
             failure = await hub.failure(to_port(port))
             assert failure.code == "timeout"
             assert f"nothing after 1.5 s of {phase}" in str(failure)
-            assert time.monotonic() - started < 3
             async with hub.following(to_port(port)):
                 await asyncio.sleep(0.5)
             await hub.way.close()
@@ -215,7 +212,7 @@ def test_a_name_server_that_does_not_answer(
     def look_up(host: Any, *rest: Any, **more: Any) -> Any:
         is_for_connecting = rest[0] is not None  # otherwise it is asked only whether this is an address
         if is_for_connecting and str(host).startswith("lost"):
-            answer.wait(20)
+            answer.wait(PATIENCE_SECONDS)
             raise socket.gaierror(
                 socket.EAI_NONAME, "no such name"
             )  # asking on would open files after the story
@@ -241,36 +238,39 @@ def test_a_dead_rack_does_not_hold_up_the_living(tmp_path: Path, server: Sshd, k
     with saying("", then_close=False) as mute:
 
         async def story() -> None:
-            hub = Hub(tmp_path, key_files=(key,), connects_at_once=2, connect_deadline_seconds=4)
+            hub = Hub(
+                tmp_path, key_files=(key,), connects_at_once=2, connect_deadline_seconds=10 * PATIENCE_SECONDS
+            )
             hub.know(server.known_hosts_line)
             dead = [Target(name=f"dead{n}", address=f"127.0.0.{n + 2}", port=free_port()) for n in range(3)]
-            dead += [Target(name=f"mute{n}", address="127.0.0.1", port=mute) for n in range(2)]
-            failures = asyncio.gather(*(hub.failure(target) for target in dead))
-            started = time.monotonic()
-            assert await hub.first_text(at(server)) == "round 1 of root"
-            assert time.monotonic() - started < 2
-            assert {failure.code for failure in await failures} == {"unreachable", "timeout"}
+            silent = [Target(name=f"mute{n}", address="127.0.0.1", port=mute) for n in range(2)]
+            async with AsyncExitStack() as stack:
+                waiting = [await stack.enter_async_context(hub.following(target)) for target in silent]
+                failures = asyncio.gather(*(hub.failure(target) for target in dead))
+                assert await hub.first_text(at(server)) == "round 1 of root"
+                assert {failure.code for failure in await failures} == {"unreachable"}
+                assert not any(node.task.done() for node in waiting)
             await hub.way.close()
 
         play(story())
 
 
 def test_many_black_holes_do_not_hold_up_the_living(tmp_path: Path, server: Sshd, key: Path) -> None:
-    """More of them than are dialled at a time, each for longer than the test has patience."""
+    """More of them than are dialled at a time."""
     with ExitStack() as stack:
         holes = [stack.enter_context(black_hole()) for _ in range(12)]
 
         async def story() -> None:
-            hub = Hub(tmp_path, key_files=(key,), connects_at_once=1, connect_deadline_seconds=60)
+            hub = Hub(
+                tmp_path, key_files=(key,), connects_at_once=1, connect_deadline_seconds=10 * PATIENCE_SECONDS
+            )
             hub.know(server.known_hosts_line)
             async with AsyncExitStack() as dead:
-                for port in holes:
-                    target = Target(name=f"dead{port}", address="127.0.0.1", port=port)
-                    await dead.enter_async_context(hub.following(target))
+                targets = [Target(name=f"dead{port}", address="127.0.0.1", port=port) for port in holes]
+                waiting = [await dead.enter_async_context(hub.following(target)) for target in targets]
                 await asyncio.sleep(0.1)  # they are first in line
-                started = time.monotonic()
                 assert await hub.first_text(at(server)) == "round 1 of root"
-                assert time.monotonic() - started < 5
+                assert not any(node.task.done() for node in waiting)
             await hub.way.close()
 
         play(story())

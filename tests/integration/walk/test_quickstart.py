@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,7 +29,7 @@ def machines(tmp_path: Path) -> Iterator[dict[str, Machine]]:
     pack_wheels(["gpuherd[hub]"], house)
     for wheel in house.glob("gpuherd-*.whl"):
         wheel.unlink()
-    shutil.copy(make_release(tmp_path / "release").wheel, house)
+    release = make_release(tmp_path / "release").wheel
     with ExitStack() as stack:
         lan = stack.enter_context(Lan())
         hub = stack.enter_context(booted(tmp_path, lan, name="hub", files={"/etc/pip.conf": OFFLINE}))
@@ -42,6 +41,7 @@ def machines(tmp_path: Path) -> Iterator[dict[str, Machine]]:
         for machine in (hub, node):
             for wheel in house.iterdir():
                 machine.copy_in(wheel, f"{WHEELS}/{wheel.name}")
+            machine.copy_in(release, f"/root/{release.name}")
         yield {"hub": hub, "gpu02": node}
 
 

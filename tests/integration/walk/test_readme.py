@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuherd import __version__
 from support.own_network import own_network
 from support.walkthrough import Step, Walk, steps_of
 
@@ -33,8 +34,12 @@ def _is_of_operators(step: Step) -> bool:
     return step.where in ("hub", "node")
 
 
+def _is_install(step: Step) -> bool:
+    return step.commands.startswith(("pipx ", "uv "))
+
+
 def _is_of_people(step: Step) -> bool:
-    return not _is_make(step) and not _is_of_operators(step)
+    return not _is_make(step) and not _is_of_operators(step) and not _is_install(step)
 
 
 @pytest.fixture
@@ -75,6 +80,14 @@ def test_every_command_belongs_to_one_of_these_walks() -> None:
     assert sum(map(_is_of_operators, STEPS)) >= 5
     assert sum(map(_is_of_people, STEPS)) >= 7
     assert all(step.commands.startswith("gpuherd ") for step in STEPS if _is_of_people(step))
+
+
+def test_the_wheel_is_the_one_that_make_dist_builds() -> None:
+    """``tests/packaging/test_installing.py`` installs it in the same ways."""
+    installs = [step.commands for step in STEPS if _is_install(step)]
+    assert [command.split(" './", 1)[0] for command in installs] == ["pipx install", "uv tool install"]
+    wheel = f"'./gpuherd-{__version__}-py3-none-any.whl["
+    assert all(wheel in command for command in installs)
 
 
 def test_make_test_is_a_task() -> None:

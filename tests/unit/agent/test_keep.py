@@ -72,3 +72,26 @@ def test_all_gpus_are_remembered_only_when_the_node_is_faulty() -> None:
     assert with_kept(report_of(()), (), ALL, ()).facts.devices == (), "GPUs taken out are gone"
     of_one = Problem(code="gpu_lost", message="m", is_fault=True, device_uuid="GPU-0")
     assert with_kept(report_of((), of_one), (), ALL, ()).facts.devices == ()
+
+
+def test_a_gpu_that_does_not_tell_who_it_is_keeps_its_name_and_slices() -> None:
+    """A new probe meets a lost GPU that an older one knew."""
+    known = (
+        DeviceFacts(uuid="GPU-a", index=0, name="A100"),
+        DeviceFacts(uuid="GPU-b", index=1, name="A100"),
+        DeviceFacts(uuid="MIG-b", index=0, name="A100", kind="slice", parent_uuid="GPU-b"),
+    )
+    nameless = DeviceFacts(uuid="gpu-1-without-uuid", index=1, name="NVIDIA GPU")
+    lost = Problem(code="gpu_lost", message="lost", device_uuid=nameless.uuid, is_fault=True)
+    report = Report(
+        facts=NodeFacts(host=HostFacts(hostname="n"), devices=(known[0], nameless)),
+        sample=Sample(
+            time=1.0, devices=(DeviceSample(utilization_gpu=0.5), DeviceSample()), problems=(lost,)
+        ),
+    )
+    named = with_kept(report, (), known, ())
+    assert named.mismatch() is None
+    assert [device.uuid for device in named.facts.devices] == ["GPU-a", "GPU-b", "MIG-b"]
+    assert [problem.device_uuid for problem in named.sample.problems] == ["GPU-b"]
+    fewer = with_kept(report, (), known[:1], ())
+    assert fewer.facts.devices == report.facts.devices, "another number of GPUs: it may be any of them"

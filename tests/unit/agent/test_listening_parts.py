@@ -45,7 +45,7 @@ def test_where_to_listen(text: str, host: str, port: int, is_loopback: bool) -> 
     "text", ["", ":8472", "gpu01", "0.0.0.0:", "0.0.0.0:x", "0.0.0.0:70000", "0.0.0.0:-1", "1.2.3:4"]
 )
 def test_where_nobody_can_listen(text: str) -> None:
-    with pytest.raises(Misconfigured, match=r"agent\.listen: .* is no IP address with a port"):
+    with pytest.raises(Misconfigured, match=r"agent\.listen: .* is not an IP address with a port"):
         ListenAddress.parse("agent.listen", text, 8472)
 
 

@@ -14,9 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gpuherd.agent.numbering import Entry, FrameKind
 from gpuherd.agent.outbox import MEMORY_BYTES, TAIL_BYTES, UNCONFIRMED_SECONDS, Outbox, Run
+from gpuherd.agent.segments import first_seq_of
 from gpuherd.agent.shelf import context_before
 from gpuherd.agent.spool import RunFacts
 from gpuherd.wire.matrix import LAYOUT
+from support.old_spool import write_old_segment
 
 FACTS = RunFacts(boot_id="run-a", layout=LAYOUT, interval_seconds=1.0, agent_version="0")
 
@@ -180,7 +182,7 @@ def test_a_disk_that_comes_back_is_used_again(tmp_path: Path, caplog: pytest.Log
     made = run_entries(30)
     for one in made[:10]:
         outbox.current.put([one])
-    assert caplog.text.count("cannot be written") == 1
+    assert caplog.text.count("cannot write to the spool") == 1
     folder.unlink()
     outbox.current.put(made[10:11])
     assert not folder.exists(), "not tried at every frame"
@@ -269,3 +271,97 @@ class OutboxMachine(RuleBasedStateMachine):
 
 OutboxMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 TestOutboxMachine = OutboxMachine.TestCase
+
+
+def damage(path: Path, message: bytes) -> None:
+    """Flip a bit in the frame that holds these bytes."""
+    content = bytearray(path.read_bytes())
+    content[content.index(message) + 1] ^= 1
+    path.write_bytes(content)
+
+
+def spooled_segments(folder: Path, count: int) -> list[Path]:
+    """Leave a run of many segments in a folder, as an agent does that is killed."""
+    outbox = outbox_in(folder, max_bytes=400_000)
+    for one in run_entries(count, size=1000):
+        outbox.current.put([one])
+    return sorted(folder.glob("*/*.seg"))
+
+
+@pytest.mark.promise("damaged-spool-costs-what-was-damaged")
+def test_damage_in_the_spool_costs_only_itself_and_is_counted_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    segments = spooled_segments(tmp_path, 200)
+    assert len(segments) > 3
+    first = first_seq_of(segments[1])
+    assert first is not None
+    for seq in (first + 5, first + 6, first + 20):
+        damage(segments[1], b"%d:xxx" % seq)
+    for _ in range(2):  # also after a restart in between
+        run = outbox_in(tmp_path, boot_id="run-b").older_run()
+        assert run is not None
+        assert run.facts.dropped_frames == 0
+        found = [one.seq for one in all_after(run, -1)]
+        assert sorted(set(range(200)) - set(found)) == [first + 5, first + 6, first + 20]
+        assert run.facts.dropped_frames == 3
+    assert "3 reports are lost" in caplog.text
+    # Once the hub has the rest of the segment, only the count is left of it.
+    assert run is not None
+    run.ack(199 - 1)
+    again = outbox_in(tmp_path, boot_id="run-c").older_run()
+    assert again is not None
+    assert again.facts.dropped_frames == 3
+
+
+def test_a_segment_that_was_emptied_is_counted_whole(tmp_path: Path) -> None:
+    segments = spooled_segments(tmp_path, 200)
+    firsts = [first_seq_of(path) or 0 for path in segments]
+    segments[1].write_bytes(b"")
+    segments[2].write_bytes(bytes(segments[2].stat().st_size))
+    run = outbox_in(tmp_path, boot_id="run-b").older_run()
+    assert run is not None
+    found = [one.seq for one in all_after(run, -1)]
+    assert found == [*range(firsts[1]), *range(firsts[3], 200)]
+    assert run.facts.dropped_frames == firsts[3] - firsts[1]
+
+
+BROKEN_TEXT = msgspec.msgpack.encode(FACTS).replace(FACTS.boot_id[:1].encode(), b"\xf2", 1)
+"""One flipped bit within a text makes it text no more."""
+
+
+@pytest.mark.parametrize("harm", [b"", bytes(600), b"rubbish", BROKEN_TEXT, None])
+def test_a_run_whose_own_file_is_bad_is_known_by_its_segments(tmp_path: Path, harm: bytes | None) -> None:
+    spooled_segments(tmp_path, 50)
+    (file,) = tmp_path.glob("*/run")
+    file.unlink() if harm is None else file.write_bytes(harm)
+    run = outbox_in(tmp_path, boot_id="run-b").older_run()
+    assert run is not None
+    assert run.facts == FACTS
+    assert [one.seq for one in all_after(run, -1)] == list(range(50))
+
+
+def test_a_run_that_nobody_knows_any_more_is_deleted_and_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "0000000000-old"
+    folder.mkdir()
+    write_old_segment(folder / f"{5:020d}.seg", [], run_entries(20)[5:])
+    (folder / "run").write_bytes(bytes(631))
+    outbox = outbox_in(tmp_path, boot_id="run-b")
+    assert outbox.older_run() is None
+    assert outbox.current.facts.dropped_frames == 15
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_spool_of_an_older_agent_is_sent(tmp_path: Path) -> None:
+    folder = tmp_path / "0000000000-run-a"
+    folder.mkdir()
+    frames = run_entries(20)
+    write_old_segment(folder / f"{0:020d}.seg", [], frames[:12])
+    write_old_segment(folder / f"{12:020d}.seg", [frames[0], frames[10]], frames[12:])
+    (folder / "run").write_bytes(msgspec.msgpack.encode(FACTS))
+    run = outbox_in(tmp_path, boot_id="run-b").older_run()
+    assert run is not None
+    assert list(all_after(run, -1)) == frames
+    assert run.batch(11)[1] == (frames[0], frames[10])
+    run.ack(19)
+    assert run.disk.is_empty

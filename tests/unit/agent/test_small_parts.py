@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 
 import pytest
 
 from gpuherd.agent.address import HubAddress
 from gpuherd.agent.backoff import Backoff
+from gpuherd.agent.known_devices import KnownDevices
 from gpuherd.agent.marker import Marker, Position
 from gpuherd.agent.said import SaidOnce
-from gpuherd.agent.ticks import Ticks
+from gpuherd.agent.ticks import Slowness, Ticks
 from gpuherd.model.errors import Misconfigured
+from support.herd import gpu
 
 
 def test_the_marker_is_shared() -> None:
@@ -48,6 +51,36 @@ def test_ticks_keep_their_beat_and_never_catch_up() -> None:
         now[0] += waits[-1]
     assert now[0] == 110.0, "5.5 s of work skipped five beats"
     assert waits == pytest.approx([0.75, 1.0, 0.1, 0.5, 0.75])
+
+
+def test_a_beat_that_is_put_off_keeps_its_new_phase() -> None:
+    now = [100.0]
+    ticks = Ticks(1.0, monotonic=lambda: now[0])
+    moments: list[float] = []
+    for _ in range(5):
+        if len(moments) == 2:
+            ticks.interval_seconds = 4.0
+            ticks.put_off(1.5)
+        now[0] += ticks.wait_seconds()
+        moments.append(now[0])
+    assert moments == pytest.approx([101.0, 102.0, 107.5, 111.5, 115.5])
+
+
+def test_a_slow_reading_makes_the_interval_longer_for_a_while() -> None:
+    slowness = Slowness()
+    assert slowness.interval_seconds(1.0) is None
+    slowness.note(0.4)
+    assert slowness.interval_seconds(1.0) is None
+    slowness.note(10.5)
+    assert (slowness.interval_seconds(1.0), slowness.is_lasting(1.0)) == (11.0, False)
+    slowness.note(10.6)
+    assert (slowness.interval_seconds(1.0), slowness.is_lasting(1.0)) == (11.0, True)
+    assert slowness.interval_seconds(60.0) is None, "not slow for those who ask seldom"
+    for _ in range(3):
+        slowness.note(0.4)
+    assert (slowness.interval_seconds(1.0), slowness.is_lasting(1.0)) == (None, False)
+    slowness.note(500.0)
+    assert slowness.interval_seconds(1.0) == 60.0, "whatever takes longer is silence"
 
 
 def test_backoff_doubles_its_bound_and_starts_over() -> None:
@@ -126,3 +159,13 @@ def test_the_same_sentence_is_logged_once_in_a_while(caplog: pytest.LogCaptureFi
     for number in range(1000):
         said.say(logging.DEBUG, str(number))
     assert len(said._said) <= 64
+
+
+def test_a_damaged_list_of_known_devices_is_as_good_as_none(tmp_path: Path) -> None:
+    file = tmp_path / "devices"
+    KnownDevices(file).save((gpu(0),))
+    assert KnownDevices(file).load() == (gpu(0),)
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:-1], whole.replace(b"GPU-0", b"\xc7PU-0")):
+        file.write_bytes(damaged)
+        assert KnownDevices(file).load() == ()

@@ -11,12 +11,18 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gpuherd.api.booking_comments import FIRST_NODE_SECONDS, CommentsExport, CommentsWatch, find_owner
+from gpuherd.api.booking_comments import (
+    FIRST_NODE_SECONDS,
+    STATE_NAME,
+    CommentsExport,
+    CommentsWatch,
+    _read_state,
+    find_owner,
+)
 from gpuherd.api.record_calls import RecordCalls
-from gpuherd.bookings.comments_export import PAST_SHOWN_SECONDS
 from gpuherd.bookings.comments_sync import CommentsSync, Owner, Placed, SyncOutcome
 from gpuherd.bookings.herd import Herd
-from gpuherd.model.bookings import Booking
+from gpuherd.model.bookings import PAST_SHOWN_SECONDS, Booking
 from support.booking_desk import a100, herd_of, person
 from support.herd import ManualClock
 
@@ -79,6 +85,27 @@ def test_a_file_that_is_none_is_written_anew(tmp_path: Path, content: str) -> No
     export = Export(tmp_path, content)
     export.known.devices = herd_of(a100("gpu01", 0, node_name="gpu01"))
     assert export.look() == {"gpu01": []}
+    copies = [file.read_text() for file in tmp_path.glob("comments.json.bak*")]
+    assert copies == ([content] if content else [])
+
+
+def test_what_others_wrote_is_copied_before_it_is_replaced(tmp_path: Path) -> None:
+    written = '{"gpu01": [{"name": "eve", "date": "3d", "comment": "no date, so it is not told"}]} // by hand'
+    (tmp_path / "comments.json.bak").write_text("an older copy")
+    export = Export(tmp_path, written)
+    export.known.devices = herd_of(a100("gpu01", 0, node_name="gpu01"))
+    assert export.look() == {"gpu01": []}
+    assert (tmp_path / "comments.json.bak").read_text() == "an older copy"
+    assert (tmp_path / "comments.json.bak1").read_text() == written
+    again = CommentsExport(export.file, zone=UTC, known=export.known, clock=export.clock)
+    asyncio.run(again.look())
+    assert len([*tmp_path.glob("*.bak*")]) == 2, "what the hub itself wrote needs no copy"
+
+
+def test_hosts_keep_the_names_that_the_file_has(tmp_path: Path) -> None:
+    export = Export(tmp_path, {"GPU01": [], "gpu02": [BOB], "gpu03.lab": []})
+    export.known.devices = herd_of(*(a100(f"gpu0{n}.lab", 0, node_name=f"gpu0{n}.lab") for n in range(1, 5)))
+    assert export.look() == {"GPU01": [], "gpu02": [], "gpu03.lab": [], "gpu04": []}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +118,8 @@ def test_a_file_that_is_none_is_written_anew(tmp_path: Path, content: str) -> No
         ("Bob", Owner("id-bob", "Kim")),
         ("Doe", Owner(None, "Doe")),
         ("Ann", Owner("id-ann", "Ann Lee")),
+        ("+ann", Owner("id-ann", "Ann Lee")),
+        ("a+nn", Owner("id-a+nn", "Plus")),
         ("eve", Owner(None, "eve")),
     ],
 )
@@ -99,6 +128,7 @@ def test_whom_a_name_means(name: str, expected: Owner) -> None:
         person("ann", display_name="Ann Lee"),
         person("bob", display_name="Kim"),  # the name of an account goes before what others are shown as
         person("kim", display_name="Someone"),
+        person("a+nn", display_name="Plus"),  # the exact name goes before one that differs by a plus
         person("d1", display_name="Doe"),
         person("d2", display_name="doe"),
     ]
@@ -117,6 +147,13 @@ class Taking:
     def apply(self, placed: Sequence[Placed], before: dict[str, Any], **_: object) -> SyncOutcome:
         self.hosts.append([one.entry.host for one in placed])
         return SyncOutcome(taken=before, made=(), changed=(), ended=(), complaints=())
+
+
+def test_damage_of_what_was_taken_before_is_as_good_as_nothing(tmp_path: Path) -> None:
+    file = tmp_path / STATE_NAME
+    for damaged in (b"", b'{"file": "\xf2', b'{"file": "\xf2", "taken": {}}'):
+        file.write_bytes(damaged)
+        assert _read_state(file, tmp_path / "comments.json") == {}
 
 
 def test_an_entry_is_taken_as_soon_as_its_node_has_come(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_pending_ones_are_told_as_such_and_closed_when_they_are_due(hub: Hub) ->
 def test_past_ones_fade(hub: Hub) -> None:
     one = hub.book(A, hours=1)
     hub.refresh()
-    hub.clock.advance(2 * DAY + HOUR - 61)
+    hub.clock.advance(3 * DAY + HOUR - 61)
     hub.refresh()
     assert hub.shown() == [(A, one.id)]
     hub.clock.advance(61)

@@ -27,6 +27,7 @@ class Log:
         self.deeds += deeds
 
 
+@pytest.mark.promise("admin-reads-are-logged")
 def test_looks_are_written_once_an_hour_for_each_admin_and_thing() -> None:
     clock, log = ManualClock(), Log()
     reads = CommandReads(clock, is_public=False)

@@ -179,7 +179,7 @@ def test_errors_of_the_hubs_own_parts_are_for_admins() -> None:
     assert shown.history is not None
     assert [part.start for part in shown.history.sinks[0].unreadable] == [1.0]
     assert shown.reasons == (
-        "keep last state: fails; the hub's log says why",
+        "keep last state: failing; the hub's log says why",
         "hosts.txt: gpu07 is no address",
     )
     for privacy in (None, "counts", "public"):

@@ -42,10 +42,18 @@ class Stage:
         for node_id in self.historian.marks.node_ids:
             self.fleet.raise_runs(node_id, self.historian.marks.runs(node_id))
         intake = self.fleet.intake = Intake(
-            clock=clock, names=self.fleet.names, accountant=None, oldest_seconds=1e9, max_waiting_bytes=50_000
+            clock=clock,
+            names=self.fleet.names,
+            accountant=None,
+            oldest_seconds=1e9,
+            bound_bytes=lambda: 50_000,
         )
         self.history = HistoryKeeping(
-            intake, self.historian, take_again=self.fleet.take_again, send_again=self.asked.append
+            intake,
+            self.historian,
+            take_again=self.fleet.take_again,
+            send_again=self.asked.append,
+            note_lost=self.fleet.note_lost,
         )
         self.keeper = Keeper(
             self.store,
@@ -209,18 +217,22 @@ def test_what_does_not_fit_into_memory_is_sent_again_when_there_is_room(
         while not intake.is_closed or len(samples) < 200:
             clock.advance(1.0)
             node.sample(IDLE)
-            samples.append((node.seq, clock.wall()))
+            if intake.is_closed:
+                samples.append((node.seq, clock.wall()))
             expected.append(clock.wall())
             await stage.flush()
-            assert intake.waiting_bytes <= 50_000
+            assert intake.waiting_bytes <= 52_000
+        samples = samples[1:]  # the first is the one that closed it, which is kept
         assert stage.safe.get("a", {}).get("boot-1", -1) < 3
         stage.set_room(0)
+        await stage.flush()
+        assert stage.asked == [], "what waits is written first"
         await stage.flush()
         assert stage.asked == ["a"]
         assert stage.history.health().sent_again_samples == len(samples)
         # The agent comes again and sends what was not acknowledged.
         run = node.connect(live_from_seq=node.seq)
-        assert run.resume_after_seq == 3
+        assert run.resume_after_seq == samples[0][0] - 1, "all that was taken before is kept"
         node.seq = 0
         node.send_facts()
         node.run_table()
@@ -247,17 +259,16 @@ def test_a_node_that_says_too_much_is_asked_for_it_again_and_costs_the_others_no
         greedy.describe(gpu(0))
         modest.describe(gpu(0))
         await stage.flush()
-        kept = greedy.seq
         clock.advance(1.0)
         modest.sample(IDLE)
-        sent: list[int] = []
-        while not intake.has_given_up or len(sent) < 200:
+        while not intake.has_given_up:
             greedy.sample(IDLE)
-            sent.append(greedy.seq)
+        kept = greedy.seq
+        for _ in range(20):
+            greedy.sample(IDLE)
         await stage.flush()
-        assert stage.times() == [clock.wall()]
         assert stage.asked == ["a"]
-        assert stage.history.health().sent_again_samples == len(sent)
+        assert stage.history.health().sent_again_samples == 20
         assert stage.safe["b"]["boot-1"] == modest.seq
         assert stage.safe["a"]["boot-1"] == kept
         assert greedy.connect(live_from_seq=greedy.seq).resume_after_seq == kept
@@ -265,25 +276,62 @@ def test_a_node_that_says_too_much_is_asked_for_it_again_and_costs_the_others_no
     play(tmp_path, clock, story)
 
 
-def test_what_nobody_can_send_again_is_counted_as_lost(tmp_path: Path, clock: ManualClock) -> None:
+@pytest.mark.promise("overload-lost-is-counted")
+def test_what_nobody_can_send_again_is_counted_as_lost_and_shown(tmp_path: Path, clock: ManualClock) -> None:
     async def story(stage: Stage) -> None:
         node, intake = Speaker(stage.fleet, clock, "a"), stage.fleet.intake
         assert intake is not None
         node.describe(gpu(0))
         await stage.flush()
-        sent = 0
-        while not intake.is_closed:
+
+        def report() -> None:
             clock.advance(1.0)
             sample = Sample(time=clock.wall(), devices=(IDLE,), disks_used_bytes=(None,))
             stage.fleet.accept_report("b", Report(facts=node.facts, sample=sample))
-            sent += 1
+
+        kept = 0
+        while not intake.is_closed:
+            report()
+            kept += 1
+        for _ in range(7):
+            report()
         await stage.flush()
         assert stage.asked == []
-        assert stage.history.health().lost_samples == sent
-        clock.advance(1.0)
-        stage.fleet.accept_report("b", Report(facts=node.facts, sample=sample))
+        assert stage.history.health().lost_samples == 7
+        assert {health.node_id: health.lost_samples for health in stage.fleet.node_health()} == {
+            "a": 0,
+            "b": 7,
+        }
+        view = stage.fleet.node("b")
+        assert view is not None
+        assert [(said.code, said.message.split()[0]) for said in view.notes] == [("samples_lost", "7")]
+        report()
         await stage.flush()
-        assert len(stage.times()) == 1
+        assert len(stage.times()) == kept + 1
+
+    play(tmp_path, clock, story)
+
+
+def test_how_far_writing_is_behind(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(stage: Stage) -> None:
+        node = Speaker(stage.fleet, clock, "a")
+        node.describe(gpu(0))
+        await stage.flush()
+        assert stage.history.lag_seconds(clock.monotonic()) == 0.0
+        node.sample(IDLE)
+        stage.set_room(NO_ROOM)
+        await stage.flush()
+        assert stage.history.is_failing
+        clock.advance(3.0)
+        node.sample(IDLE)
+        assert stage.history.lag_seconds(clock.monotonic()) == 3.0
+        stage.set_room(0)
+        await stage.flush()
+        assert not stage.history.is_failing
+        await stage.flush()
+        assert stage.history.lag_seconds(clock.monotonic()) == 0.0
 
     play(tmp_path, clock, story)
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,13 @@ from gpuherd.api.record_calls import RecordCalls
 from gpuherd.api.sender import Sender
 from gpuherd.api.settings import HubSettings
 from gpuherd.auth.authority import Authority
+from gpuherd.auth.secrets import digest
 from gpuherd.fleet.clock import SystemClock
 from gpuherd.model.errors import Failed
 from gpuherd.model.people import Account, Actor
 from gpuherd.records.database import open_records
 from gpuherd.records.people import People, PeopleRecords
+from support.running import PATIENCE_SECONDS
 
 BY = Actor(account_id=None, label="test")
 
@@ -38,7 +41,7 @@ class SlowRecords(PeopleRecords):
         self.reads += 1
         found = super().load()
         self.begun.set()
-        assert self.may_answer.wait(10)
+        assert self.may_answer.wait(PATIENCE_SECONDS)
         if self.is_broken:
             raise Failed("the records do not answer")
         return found
@@ -59,11 +62,11 @@ def add(records: PeopleRecords, name: str) -> str:
 class Lab:
     """An identity with nothing around it."""
 
-    def __init__(self, records: SlowRecords, folder: Path) -> None:
+    def __init__(self, records: SlowRecords, folder: Path, **settings: Any) -> None:
         self.calls = RecordCalls()
         self.authority = Authority()
         self.identity = Identity(
-            HubSettings(state_dir=folder),
+            HubSettings(state_dir=folder, **settings),
             authority=self.authority,
             records=records,
             calls=self.calls,
@@ -144,6 +147,47 @@ def test_whom_a_proxy_named_has_to_come_again_after_a_while(records: SlowRecords
         assert lab.identity.is_current(viewer)
         clock.ahead_seconds = 15 * 60
         assert not lab.identity.is_current(viewer)
+        lab.calls.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.promise("local-key-is-local")
+@pytest.mark.parametrize(
+    ("peer", "headers", "proxies", "is_known"),
+    [
+        ("127.0.0.1", {}, (), True),
+        ("::1", {}, (), True),
+        ("192.0.2.1", {}, (), True),  # the hub listens there, and doctor asks there
+        ("192.0.2.1", {}, ("192.0.2.1",), True),
+        ("192.0.2.2", {}, (), False),
+        ("127.0.0.1", {"x-forwarded-for": "192.0.2.1"}, (), False),
+        ("192.0.2.1", {"x-forwarded-for": "192.0.2.1"}, (), False),
+        ("127.0.0.1", {"x-forwarded-for": "127.0.0.1, 192.0.2.7"}, ("127.0.0.1",), False),
+        ("192.0.2.1", {"x-forwarded-for": "192.0.2.7"}, ("192.0.2.1",), False),
+        ("127.0.0.1", {"via": "1.1 x"}, (), False),
+    ],
+)
+def test_the_key_of_the_hubs_machine_opens_nothing_elsewhere(
+    records: SlowRecords,
+    tmp_path: Path,
+    peer: str,
+    headers: dict[str, str],
+    proxies: tuple[str, ...],
+    is_known: bool,
+) -> None:
+    async def story() -> None:
+        lab = Lab(records, tmp_path, listen="192.0.2.1:8470", trusted_proxies=proxies, public="off")
+        lab.identity.local_key_digest = digest("ghl_key")
+        sent = {"authorization": "Bearer ghl_key", **headers}
+        viewer = await lab.identity.viewer(
+            {
+                "headers": [(name.encode(), text.encode()) for name, text in sent.items()],
+                "client": (peer, 5),
+                "scheme": "http",
+            }
+        )
+        assert viewer.privacy == ("admin" if is_known else None)
         lab.calls.close()
 
     asyncio.run(story())

@@ -21,7 +21,7 @@ ROUTES = [
     (method, route.path_format)
     for route in APP.routes
     for method in sorted(route.methods - {"OPTIONS", "HEAD"})
-    if route.path_format.startswith("/api/") and route.path_format != "/api/v1/openapi.json"
+    if route.path_format.startswith("/api/")
 ]
 
 

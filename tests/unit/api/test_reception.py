@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuherd.api.reception import _place
 from gpuherd.api.sender import Sender
 
 
@@ -20,7 +19,5 @@ from gpuherd.api.sender import Sender
     ],
 )
 def test_one_machine_has_many_addresses_only_with_ipv6(one: str, other: str, is_same: bool) -> None:
-    first, second = (
-        _place(Sender(address=address, is_https=True, is_local=False)) for address in (one, other)
-    )
+    first, second = (Sender(address=address, is_https=True, is_local=False).place for address in (one, other))
     assert (first == second) is is_same

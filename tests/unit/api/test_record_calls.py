@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from gpuherd.api.record_calls import RecordCalls
+from gpuherd.api.record_calls import NoAnswer, RecordCalls
 from gpuherd.model.errors import Failed, Refused
 from support.hub import eventually
+from support.running import PATIENCE_SECONDS
 
 
 def test_gives_the_answer() -> None:
@@ -48,8 +49,8 @@ def test_a_frozen_database_costs_its_callers_an_error_and_nobody_else_anything()
         with pytest.raises(Failed, match="too busy"):
             await calls.run(begun.append, 4)
         answers = await asyncio.gather(*stuck, *behind, return_exceptions=True)
-        assert [type(answer) for answer in answers] == [Failed] * 5
-        assert "do not answer" in str(answers[0])
+        assert [type(answer) for answer in answers] == [NoAnswer] * 5
+        assert "does not respond" in str(answers[0])
         assert not calls._threads._waiting
         assert len(calls._threads._threads) == 2
         thaw.set()
@@ -77,5 +78,5 @@ def test_threads_end_with_it() -> None:
     asyncio.run(story())
     calls.close()
     for thread in calls._threads._threads:
-        thread.join(5)
+        thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()

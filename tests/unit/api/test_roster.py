@@ -82,7 +82,7 @@ class ScriptedWay:
         self.intakes[target.name] = intake
         if target.name in self.failures:
             raise self.failures[target.name]
-        intake.take(report(gpus=2))
+        intake.take(report(gpus=2, time=float(len(self.followed))))
         await asyncio.get_running_loop().create_future()
 
     async def close(self) -> None:
@@ -129,6 +129,10 @@ class Stage:
         self.fleet.tick()
         return {node.id: tuple(note.code for note in node.notes) for node in self.fleet.nodes()}
 
+    def names(self) -> dict[str, str]:
+        self.fleet.tick()
+        return {node.id: node.name for node in self.fleet.nodes()}
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -163,8 +167,8 @@ def test_a_failing_or_suddenly_empty_list_takes_nobody_away(file: Path) -> None:
             await _named(stage, "gpu1", "gpu2")
             finder.names()
             await until(lambda: bool(stage.roster.notices()), "the empty list is told")
-            assert "empty list" in stage.roster.notices()[0].message
-            assert "2 nodes of the last good list stay" in stage.roster.notices()[0].message
+            assert "the list is empty" in stage.roster.notices()[0].message
+            assert "2 nodes of the last good list are still used" in stage.roster.notices()[0].message
             finder.answer = Failed("connection refused")
             finder.changed.set()
             await until(lambda: "refused" in stage.roster.notices()[0].message, "the failure is told")
@@ -301,7 +305,7 @@ def test_a_bug_in_one_contact_harms_no_other(file: Path, caplog: pytest.LogCaptu
             assert stage.shown()["gpu2"] == ()
 
     asyncio.run(scene())
-    assert "following gpu1 failed unexpectedly" in caplog.text
+    assert "unexpected error in the connection to node gpu1" in caplog.text
 
 
 def test_a_contact_that_is_broken_off_from_within_begins_again(file: Path) -> None:
@@ -333,7 +337,7 @@ def test_nothing_comes_of_a_contact_that_has_ended(file: Path) -> None:
             await followed.wait()
             contact = next(task for task in asyncio.all_tasks() if task.get_name() == "contact gpu1")
             lost.set_result(None)  # wakes the contact up, but it runs after this
-            stage.roster.set_enrolled(frozenset({"gpu1"}))
+            stage.roster.set_enrolled({"gpu1"})
             await until(contact.done, "it has ended")
             assert stage.shown()["gpu1"] == ()
 
@@ -344,8 +348,8 @@ def test_nothing_comes_of_a_contact_that_has_ended(file: Path) -> None:
     ("answer", "told"),
     [
         (ZeroDivisionError("oops"), "ZeroDivisionError in the hub, see its log"),
-        (TimeoutError(), "no answer within"),
-        (None, "no answer within 0.05 s"),
+        (TimeoutError(), "no response within"),
+        (None, "no response within 0.05 s"),
     ],
 )
 def test_whatever_keeps_a_list_from_being_looked_up_is_told(
@@ -416,7 +420,7 @@ def test_a_part_that_cannot_be_closed_does_not_keep_the_hub_from_stopping(
 
     asyncio.run(scene())
     assert "stopping: ZeroDivisionError: oops" in caplog.text
-    assert "have not ended" in caplog.text
+    assert "did not end" in caplog.text
     assert b'"old"' in file.read_bytes()
 
 
@@ -434,6 +438,25 @@ def test_the_nodes_of_last_time_are_there_although_the_list_cannot_be_had(file: 
             assert set(stage.shown()) == {"gpu1", "gpu2", "old-node"}
 
     asyncio.run(scene())
+
+
+def test_a_folders_list_names_its_nodes_and_forgets_those_it_lost(file: Path) -> None:
+    async def scene() -> None:
+        async with Stage(file) as before:
+            for name, shown in (("gpu1", "gpu1.lip6.fr"), ("gpu2", "")):
+                before.roster.intake(name, "file", interval_seconds=20.0, place="/data", shown=shown)
+            before.roster.intake("elsewhere", "file", interval_seconds=20.0, place="/other")
+            assert set(before.shown()) == {"gpu1", "gpu2", "elsewhere"}
+            assert before.names()["gpu1"] == "gpu1.lip6.fr"
+        async with Stage(file) as stage:
+            assert stage.names()["gpu1"] == "gpu1.lip6.fr", "also after a start"
+            stage.roster.keep_only("/data", {"gpu1"})
+            assert set(stage.shown()) == {"gpu1", "elsewhere"}
+            stage.roster.intake("gpu1", "file", interval_seconds=20.0, place="/data", shown="GPU one")
+            assert stage.names()["gpu1"] == "GPU one"
+
+    asyncio.run(scene())
+    assert b"gpu2" not in file.read_bytes()
 
 
 def test_a_list_that_the_configuration_has_lost_is_forgotten(file: Path) -> None:
@@ -470,8 +493,8 @@ def test_two_lists_with_the_same_node_ask_it_once(file: Path) -> None:
             await _named(stage, "gpu1")
             stage.finders[1].names("GPU1", "gpu2")
             await _named(stage, "gpu2")
-            assert stage.roster.health()[1].refused == {"GPU1": "gpu1 is already asked because of a"}
-            assert any("left out" in notice.message for notice in stage.roster.notices())
+            assert stage.roster.health()[1].refused == {"GPU1": "gpu1 is already polled because of a"}
+            assert any("is ignored" in notice.message for notice in stage.roster.notices())
 
     asyncio.run(scene())
 
@@ -481,12 +504,12 @@ def test_an_enrolled_node_is_not_asked_until_it_is_removed(file: Path) -> None:
         async with Stage(file) as stage:
             stage.finders[0].names("gpu1", "gpu2")
             await _named(stage, "gpu1", "gpu2")
-            stage.roster.set_enrolled(frozenset({"gpu1"}))
+            stage.roster.set_enrolled({"gpu1"})
             assert stage.roster.node_ids == {"gpu2"}
             assert "is enrolled" in stage.roster.health()[0].refused["gpu1"]
             with pytest.raises(Refused, match="is enrolled"):
                 stage.roster.intake("GPU1", "gpustat", interval_seconds=1.0)
-            stage.roster.set_enrolled(frozenset())
+            stage.roster.set_enrolled(set())
             await until(lambda: [t.name for t in stage.way.followed].count("gpu1") == 2, "asked again")
 
     asyncio.run(scene())
@@ -500,7 +523,7 @@ def test_fewer_gpus_than_the_inventory_says_is_told(file: Path) -> None:
             await until(lambda: stage.fleet.gpu_count("gpu1") == 2, "it has reported")
             stage.roster.sweep()
             assert stage.shown()["gpu1"] == ("gpus_missing",)
-            stage.way.intakes["gpu1"].take(report(gpus=8))
+            stage.way.intakes["gpu1"].take(report(gpus=8, time=2.0))
             stage.roster.sweep()
             assert stage.shown()["gpu1"] == ()
 
@@ -516,7 +539,7 @@ def test_nodes_may_come_by_themselves_but_not_as_somebody_else(file: Path) -> No
             assert stage.roster.intake("OLD", "gpustat", interval_seconds=1.0) is intake
             intake.take(report())
             assert stage.shown()["old"] == ("unproven",)
-            with pytest.raises(Refused, match="listed"):
+            with pytest.raises(Refused, match="in the configuration"):
                 stage.roster.intake("gpu1", "gpustat", interval_seconds=1.0)
             with pytest.raises(Refused, match="another way"):
                 stage.roster.intake("old", "file", interval_seconds=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ def test_wider_listening_needs_nothing_more_since_nothing_is_shown_without_a_log
 
 def test_networks_of_proxies_are_checked() -> None:
     settings(trusted_proxies=("127.0.0.1", "10.0.0.0/8", "::1")).check()
-    with pytest.raises(Misconfigured, match=r'hub\.trusted_proxies: "proxy\.example" is no network'):
+    with pytest.raises(Misconfigured, match=r'hub\.trusted_proxies: "proxy\.example" is not a network'):
         settings(trusted_proxies=("proxy.example",)).check()
     for everyone in ("0.0.0.0/0", "::/0"):
-        with pytest.raises(Misconfigured, match=rf'hub\.trusted_proxies: "{everyone}" would let everyone'):
+        with pytest.raises(Misconfigured, match=rf'hub\.trusted_proxies: "{everyone}" would let anyone'):
             settings(trusted_proxies=("127.0.0.1", everyone)).check()
 
 
@@ -78,3 +79,24 @@ def test_people_are_sent_to_the_proxy_if_there_is_one() -> None:
         page(trusted_proxies=("127.0.0.1",), allowed_hosts=("www.example.org", "other.example.org"))
         == "https://www.example.org/gpus/"
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"public": "names"}, "hub.public_networks: is empty"),
+        ({"public": "names", "public_networks": ("the lab",)}, '"the lab" is not a network'),
+        ({"public": "names", "public_networks": ("10.0.0.0/8", "0.0.0.0/0")}, '"0.0.0.0/0" is everyone'),
+        ({"public": "names", "public_networks": ("::/0",)}, '"::/0" is everyone'),
+        (
+            {"public": "names", "public_networks": ("10.1.0.0/16",), "trusted_proxies": ("10.0.0.0/8",)},
+            '"10.1.0.0/16" is in hub.trusted_proxies',
+        ),
+        ({"public": "read", "public_networks": ("10.0.0.0/8",)}, 'is for public = "names" only'),
+        ({"public_networks": ("10.0.0.0/8",)}, 'is for public = "names" only'),
+    ],
+)
+def test_names_are_shown_to_listed_networks_only(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(Misconfigured, match=re.escape(message)):
+        settings(**values).check()
+    settings(public="names", public_networks=("10.0.0.0/8", "::1"), trusted_proxies=("10.0.0.5",)).check()

@@ -17,6 +17,8 @@ from gpuherd.fleet.fleet import Fleet
 from gpuherd.model.people import Account, PrivacyClass, Viewer
 from gpuherd.model.processes import Process, ProcessUse
 from support.herd import IDLE, WORKING, ManualClock, Speaker, gpu
+from support.running import PATIENCE_SECONDS
+from support.tally import Tally
 
 
 def account(name: str, role: str = "member") -> Account:
@@ -44,7 +46,7 @@ class Watched:
 
     async def events(self) -> list[tuple[str, dict[str, Any]]] | None:
         """Give the events of the next body; none if the stream has ended."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             body = await self.bodies.get()
         if body is None:
             return None
@@ -63,13 +65,14 @@ class Watched:
 class House:
     """A fleet of one node and its stream."""
 
-    def __init__(self, max_viewers: int = 100) -> None:
+    def __init__(self, max_viewers: int = 100, max_viewers_per_account: int = 50) -> None:
         self.clock = ManualClock()
         self.fleet = Fleet(clock=self.clock)
         self.watching: list[str] = []
         self.stream = LiveStream(
             self.fleet,
             max_viewers=max_viewers,
+            max_viewers_per_account=max_viewers_per_account,
             wall=self.clock.wall,
             note_watching=lambda viewer: self.watching.append(viewer.account.name if viewer.account else "?"),
         )
@@ -258,6 +261,100 @@ def test_nobody_sees_nothing() -> None:
     story(tell)
 
 
+@pytest.mark.attack
+@pytest.mark.promise("views-per-account")
+def test_one_account_cannot_take_all_live_views(tally: Tally) -> None:
+    async def tell() -> None:
+        house = House(max_viewers=100, max_viewers_per_account=10)
+        greedy = account("greedy")
+        tokens = [
+            Viewer(privacy="member", account=greedy, via="token", key=f"token-{number}")
+            for number in range(4)
+        ]
+        browser = Viewer(privacy="member", account=greedy, via="session", key="session")
+        opened: list[Watched] = []
+        refused = []
+        for viewer in [*tokens[:1] * 25, *[browser] * 3, *tokens[1:] * 25]:
+            stream = Watched(house.stream, viewer)
+            await asyncio.sleep(0)
+            if stream.task.done():
+                with pytest.raises(HttpError) as error:
+                    await stream.task
+                refused.append(str(error.value))
+            else:
+                opened.append(stream)
+        tally.add("one account opens live views", tries=103, held=len(refused), figure=f"{len(opened)} open")
+        assert len(opened) == 10
+        assert len([text for text in refused if "this token has 5 live streams" in text]) == 20
+        assert len([text for text in refused if "your account has 10 live streams" in text]) == 73
+        async with watched(
+            house, Viewer(privacy="member", account=account("ada"), via="session"), Viewer(privacy="admin")
+        ) as others:
+            for other in others:
+                assert await other.events()
+            for stream in opened:
+                await stream.leave()
+
+    asyncio.run(tell())
+
+
+@pytest.mark.attack
+@pytest.mark.promise("views-for-admins")
+def test_however_many_look_an_admin_can_look(tally: Tally) -> None:
+    async def tell() -> None:
+        house = House(max_viewers=40)
+        crowd = [
+            Viewer(privacy="member", account=account(f"user-{n}"), via="session", key=str(n))
+            for n in range(38)
+        ]
+        one_more = Viewer(privacy="member", account=account("ada"), via="session", key="ada")
+        admin = Viewer(privacy="admin", account=account("root", "admin"), via="session", key="root")
+        async with watched(house, *crowd) as streams:
+            for stream in streams:
+                assert await stream.events()
+            with pytest.raises(HttpError, match="too many live streams are open"):
+                await Watched(house.stream, one_more).task
+            looking = [Watched(house.stream, admin) for _ in range(2)]
+            seen = [await stream.events() for stream in looking]
+            tally.add("admins look while all others do", tries=2, held=sum(map(bool, seen)))
+            assert all(seen)
+            with pytest.raises(HttpError, match="too many live streams are open"):
+                await Watched(house.stream, admin).task
+            for stream in looking:
+                await stream.leave()
+
+    asyncio.run(tell())
+
+
+@pytest.mark.attack
+@pytest.mark.promise("views-per-address")
+def test_one_address_cannot_take_all_live_views_of_strangers(tally: Tally) -> None:
+    async def tell() -> None:
+        house = House(max_viewers=320)
+        greedy = [Viewer(privacy="public", peer=f"2001:db8::{number:x}") for number in range(60)]
+        opened = [Watched(house.stream, viewer) for viewer in greedy]
+        await asyncio.sleep(0)
+        refused = [stream for stream in opened if stream.task.done()]
+        for stream in refused:
+            with pytest.raises(HttpError, match="your address has 20 live streams"):
+                await stream.task
+        tally.add("one address opens live views without a login", tries=60, held=len(refused))
+        assert len(refused) == 40
+        elsewhere = ("2001:db8:0:1::1", "192.0.2.1")
+        async with watched(
+            house,
+            *(Viewer(privacy="public", peer=address) for address in elsewhere),
+            Viewer(privacy="member", account=account("ada"), via="session", peer="2001:db8::1"),
+        ) as others:
+            for other in others:
+                assert await other.events()
+            for stream in opened:
+                if stream not in refused:
+                    await stream.leave()
+
+    asyncio.run(tell())
+
+
 @pytest.mark.parametrize(("max_viewers", "strangers"), [(1, 1), (2, 1), (5, 3), (6, 3)])
 def test_strangers_leave_half_of_the_room_to_those_who_are_known(max_viewers: int, strangers: int) -> None:
     async def tell() -> None:
@@ -270,18 +367,18 @@ def test_strangers_leave_half_of_the_room_to_those_who_are_known(max_viewers: in
         async with watched(house, *[stranger] * strangers) as streams:
             for stream in streams:
                 assert await stream.events()
-            with pytest.raises(HttpError, match="too many live views"):
+            with pytest.raises(HttpError, match="too many live streams"):
                 await Watched(house.stream, stranger).task
             rest = [known[place % 2] for place in range(max_viewers - strangers)]
             others = [Watched(house.stream, viewer) for viewer in rest]
             for other in others:
                 assert await other.events()
-            with pytest.raises(HttpError, match="too many live views"):
+            with pytest.raises(HttpError, match="too many live streams"):
                 await Watched(house.stream, known[0]).task
             for other in others:
                 await other.leave()
             if others:
-                with pytest.raises(HttpError, match="too many live views"):
+                with pytest.raises(HttpError, match="too many live streams"):
                     await Watched(house.stream, stranger).task
 
     asyncio.run(tell())

@@ -11,7 +11,7 @@ import pytest
 from gpuherd.api.supervision import MAX_BACKOFF_SECONDS, Loop, Supervisor
 from gpuherd.model.errors import Failed
 from support.herd import ManualClock
-from support.running import until
+from support.running import PATIENCE_SECONDS, until
 
 DICE = Random(1)  # noqa: S311 - jitter
 
@@ -92,7 +92,7 @@ def test_one_failing_loop_leaves_the_others_running() -> None:
         supervisor = Supervisor(ManualClock(), DICE)
         supervisor.add("good", good, every_seconds=0.001)
         supervisor.add("bad", bad, every_seconds=0.001)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while good.rounds < 5 or bad.rounds < 3:  # noqa: ASYNC110 - the loops have no event
                 await asyncio.sleep(0.001)
         assert {loop.name: loop.state for loop in supervisor.health()} == {"good": "ok", "bad": "failing"}

@@ -50,25 +50,33 @@ def test_other_spelling_is_the_same_name(spelling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_same"),
+    ("one", "other", "left"),
     [
-        ("192.0.2.1", "192.0.2.254", True),
-        ("192.0.2.1", "192.0.3.1", False),
-        ("2001:db8:1:2::1", "2001:db8:1:ffff::1", True),
-        ("2001:db8:1::1", "2001:db8:2::1", False),
-        ("fe80::1%eth0", "fe80::2%eth1", True),
-        ("unknown", "unknown", True),
+        ("192.0.2.1", "192.0.2.1", 0),
+        ("192.0.2.1", "192.0.2.254", 5),
+        ("192.0.2.1", "192.0.3.1", 5),
+        ("2001:db8:1:2::1", "2001:db8:1:2::ffff", 0),
+        ("2001:db8:1:2::1", "2001:db8:1:ffff::1", 5),
+        ("fe80::1%eth0", "fe80::2%eth1", 0),
+        ("unknown", "unknown", 0),
     ],
 )
-def test_attempts_are_counted_by_network(one: str, other: str, is_same: bool) -> None:
+def test_attempts_are_counted_by_address(one: str, other: str, left: int) -> None:
     attempts = NameAttempts()
     assert tries(attempts, "alice", one, 0.0) == 5
-    assert tries(attempts, "alice", other, 0.0) == (0 if is_same else 5)
+    assert tries(attempts, "alice", other, 0.0) == left
+
+
+@pytest.mark.parametrize("network", ["192.0.2.{}", "2001:db8:1:{}::1"])
+def test_a_network_has_more_attempts_than_an_address_and_not_without_end(network: str) -> None:
+    attempts = NameAttempts()
+    assert [tries(attempts, "alice", network.format(number), 0.0) for number in range(1, 5)] == [5, 5, 0, 0]
+    assert tries(attempts, "alice", "198.51.100.1", 0.0) == 5, "another network is another matter"
 
 
 def test_memory_is_bounded() -> None:
     attempts = NameAttempts(max_names=10)
     for number in range(1000):
         attempts.begin(f"name-{number}", "192.0.2.1", 0.0)
-    assert len(attempts._attempts._counts) == 10
+    assert len(attempts._by_address._counts) == len(attempts._by_network._counts) == 10
     attempts.succeeded("name-0", "192.0.2.1")  # long forgotten

@@ -27,5 +27,5 @@ def test_child_that_does_not_answer_is_a_failure(module: str) -> None:
 def test_no_process_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
 
-    with pytest.raises(Failed, match="the oracle cannot be asked: no process can be started"):
+    with pytest.raises(Failed, match="the oracle failed: cannot start a process"):
         ChildChecks("this", what="the oracle", deadline_seconds=20).ask({}, Answer)

@@ -17,6 +17,7 @@ from gpuherd.auth.secrets import JOIN_TOKEN_PREFIX, NODE_CREDENTIAL_PREFIX, dige
 from gpuherd.model.errors import Refused
 from gpuherd.records.database import open_records
 from gpuherd.records.nodes import EnrolledNodes, NodeRecords
+from support.tally import Tally
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,26 @@ def test_ids_are_plain(name: str, node_id: str) -> None:
     assert node_id_for(name) == node_id
 
 
+@pytest.mark.attack
+@pytest.mark.promise("no-lookalike-nodes")
+def test_names_with_letters_that_look_like_others_are_refused(tally: Tally, tmp_path: Path) -> None:
+    records = NodeRecords(open_records(tmp_path / "records.sqlite"))
+    enrolment = Enrolment(records)
+    lookalikes = ["n\u043ede0", "\u0441\u043e\u0441\u043e0", "gp\u03c5-01", "\u13aapu", "\ua4d6pu"]
+    refused = []
+    for name in lookalikes:
+        with pytest.raises(Refused) as told:
+            enrolment.enrol(token=enrolment.create_token(now=1.0), name=name, now=2.0)
+        refused.append(told.value.code)
+    tally.add("node enrols with a look-alike name", tries=len(lookalikes), held=refused.count("name_invalid"))
+    assert set(refused) == {"name_invalid"}
+    for name in ("node0", "Ångström µ", "ノード 7"):
+        enrolment.enrol(token=enrolment.create_token(now=1.0), name=name, now=2.0)
+    records.close()
+
+
 @given(st.text())
+@pytest.mark.promise("names-are-no-paths")
 def test_any_name_gives_a_plain_id_or_a_clean_refusal(name: str) -> None:
     try:
         node_id = node_id_for(name)
@@ -124,7 +144,7 @@ def test_neither_a_stolen_token_nor_a_copied_credential_takes_over_a_node(enrolm
     with pytest.raises(Refused) as caught:
         enrolment.enrol(token=token, name="copy of a", now=1.0, credential=own)
     assert caught.value.code == "credential_taken"
-    enrolment.remove("a")
+    enrolment.remove("a", now=2.0)
     spent = enrolment.create_token(now=0.0, uses=0)
     with pytest.raises(Refused) as caught:
         enrolment.enrol(token=spent, name="a", now=1.0, credential=own)

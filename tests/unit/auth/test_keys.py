@@ -46,10 +46,11 @@ def test_what_looks_like_a_secret() -> None:
         assert not is_secret(wrong, API_TOKEN_PREFIX)
 
 
+@pytest.mark.promise("only-digests")
 def test_a_session_is_kept_as_a_digest_only(people: PeopleRecords, tmp_path: Path) -> None:
     account = add(people)
     session = begin_session(
-        people, account, now=NOW, lifetime_seconds=60, peer="192.0.2.1", agent="Browser\x1b[31m" + "x" * 500
+        people, account, now=NOW, lifetime_seconds=60, by=BY, agent="Browser\x1b[31m" + "x" * 500
     )
     assert is_secret(session.secret, SESSION_PREFIX)
     found = people.session(digest(session.secret), NOW)
@@ -69,7 +70,7 @@ def test_a_login_that_a_new_password_overtakes_is_refused(people: PeopleRecords)
     people.set_password(account.id, "new hash", now=NOW, by=BY)
     with pytest.raises(Refused, match="changed"):
         begin_session(
-            people, account, now=NOW, lifetime_seconds=60, peer="", agent="", password_hash="old hash"
+            people, account, now=NOW, lifetime_seconds=60, by=BY, agent="", password_hash="old hash"
         )
 
 

@@ -36,8 +36,8 @@ def test_good_settings(settings: dict[str, Any]) -> None:
     ("settings", "complaint"),
     [
         ({"url": "ldap://ldap.example.org"}, r"login\.ldap\.url: .* clear text; write ldaps://"),
-        ({"url": "https://ldap.example.org"}, r"login\.ldap\.url: .* no address of a directory"),
-        ({"url": "ldaps://"}, r"login\.ldap\.url: .* no address"),
+        ({"url": "https://ldap.example.org"}, r"login\.ldap\.url: .* not the address of a directory"),
+        ({"url": "ldaps://"}, r"login\.ldap\.url: .* is not the address"),
         ({"url": "ldaps://me:secret@ldap.example.org"}, r"login\.ldap\.url"),
         ({"url": "ldaps://ldap.example.org/dc=example"}, r"login\.ldap\.url: takes scheme, host and port"),
         ({"starttls": True}, r"login\.ldap\.starttls"),

@@ -60,5 +60,5 @@ def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
     assert load_or_create_master(tmp_path / "new" / "pull.secret") == master
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
     (tmp_path / "file").touch()
-    with pytest.raises(Misconfigured, match="cannot be kept"):
+    with pytest.raises(Misconfigured, match="cannot save the secret"):
         load_or_create_master(tmp_path / "file" / "pull.secret")

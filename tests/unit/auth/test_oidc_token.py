@@ -32,6 +32,12 @@ CLAIMS: dict[str, Any] = {
 }
 
 
+def number(bits: int) -> str:
+    """Write a number of this length as keys have them."""
+    content = (2**bits - 1).to_bytes((bits + 7) // 8, "big")
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
 def public(*keys: RSAKey | ECKey) -> KeySet:
     return read_keys({"keys": [key.as_dict(private=False) for key in keys]})
 
@@ -98,6 +104,20 @@ def test_symmetric_key_in_the_public_document_is_no_key() -> None:
     refused(signed(key, "HS256"), keys)
 
 
+def test_private_part_of_a_key_is_not_looked_at() -> None:
+    """A provider should not send it. Without prime factors, the library would search for them."""
+    (key,) = read_keys({"keys": [KEY.as_dict(private=True)]})
+
+    assert not key.is_private
+
+
+def test_key_of_absurd_length_is_left_out() -> None:
+    entry = {"kty": "RSA", "e": "AQAB", "kid": "one"}
+
+    assert len(read_keys({"keys": [entry | {"n": number(16_384)}]}).keys) == 1
+    assert not read_keys({"keys": [entry | {"n": number(16_400)}]})
+
+
 def test_key_that_the_token_brings_along_is_no_key() -> None:
     own = OTHER.as_dict(private=False)
     refused(signed(OTHER, header={"alg": "RS256", "jwk": own}))
@@ -138,6 +158,9 @@ def test_changed_claims_are_refused() -> None:
         {"sub": None},
         {"sub": ""},
         {"sub": 7},
+        {"sub": True},
+        {"sub": ["alice"]},
+        {"sub": {"alice": 1}},
         {"sub": "x" * 256},
         {"sub": "a\nb"},
         {"exp": NOW - 61},
@@ -151,6 +174,14 @@ def test_changed_claims_are_refused() -> None:
 )
 def test_claims_that_do_not_fit_are_refused(claims: dict[str, Any]) -> None:
     refused(signed(**claims))
+
+
+@pytest.mark.parametrize("subject", [7, True, ["alice"], {"alice": 1}])
+def test_a_subject_that_is_no_text_is_refused_even_if_the_library_takes_it(
+    subject: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jwt.JWTClaimsRegistry, "validate", lambda *_: None)
+    assert "names nobody" in refused(signed(sub=subject))
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
+from gpuherd.auth import common_passwords
 from gpuherd.auth.passwords import Passwords, check_new_password, random_password
 from gpuherd.model.errors import Refused
+from support.tally import Tally
 
 QUICK = Passwords(rounds=1, memory_kib=8)
 
@@ -62,6 +65,43 @@ def test_the_first_that_anyone_would_try_are_refused(password: str) -> None:
     assert password not in str(told.value) or not password
 
 
+COMMON = """
+password12 Password123! P@ssw0rd2024 passwordpassword 1234567890 0123456789 9876543210 20261118123 qwertyuiop
+QWERTYUIOP1 qwertyqwerty qwerty123456 12345qwert 1q2w3e4r5t 1qaz2wsx3edc asdfghjkl1 zxcvbnm123 abcdefghij abcabcabcabc
+iloveyou123 letmein1234 welcome2024! trustno1trustno1 changeme123 football123 dragonmonkey Summer2026! superman!!
+monkey1234567 admin123456 january2026 gpuherd2026 alicealice Alice.Alice alice12345 alice-2026! aaaaabbbbb
+""".split()  # noqa: SIM905 - shorter than a list
+
+
+@pytest.mark.attack
+@pytest.mark.promise("common-passwords-refused")
+def test_common_passwords_are_refused(tally: Tally) -> None:
+    taken = []
+    for password in COMMON:
+        try:
+            check_new_password(password, "alice")
+        except Refused:
+            continue
+        taken.append(password)
+    tally.add("common password is chosen", tries=len(COMMON), held=len(COMMON) - len(taken))
+    assert taken == []
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "correct horse battery",
+        "the password is long",
+        "Zürich am See",
+        "xk3jd-9s2kd",
+        "hunting 2 rabbits",
+        "4f9a1c77b2",
+    ],
+)
+def test_other_passwords_are_taken(password: str) -> None:
+    check_new_password(password, "alice")
+
+
 def test_a_few_words_will_do() -> None:
     check_new_password("four words in a row", "administrator")
 
@@ -72,3 +112,21 @@ def test_passwords_that_are_made_up_are_good_and_never_the_same() -> None:
     for password in made:
         assert re.fullmatch(r"[a-z2-7]{5}(-[a-z2-7]{5}){3}", password)
         check_new_password(password, "someone")
+
+
+@pytest.mark.promise("passwords-are-judged-quickly")
+def test_looking_at_a_long_password_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def counting(word: str, look: Callable[[str], bool] = common_passwords._is_walk) -> bool:
+        nonlocal looks
+        looks += 1
+        return look(word)
+
+    monkeypatch.setattr(common_passwords, "_is_walk", counting)
+    pieces = ("abc", "qwe", "asd", "zxc", "wer", "sdf", "xcv", "rty")
+    for step in (1, 3, 5):
+        walked = "".join(pieces[number * step * number % 8] for number in range(340))
+        for password in (walked, walked + "kxw", "kxw" + walked, "1" + walked + "1"):
+            common_passwords.is_common(password, "ada")
+    assert 0 < looks < 50_000

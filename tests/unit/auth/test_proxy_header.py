@@ -48,6 +48,7 @@ def test_other_spellings_of_a_listed_address(peer: str) -> None:
 @pytest.mark.parametrize(
     "peer", ["10.0.0.8", "127.0.0.1", "::1", "fd00:0:0:1::1", "unknown", "", "10.0.0.7, x"]
 )
+@pytest.mark.promise("headers-of-listed-proxies-only")
 def test_anyone_else_is_not_believed(peer: str) -> None:
     assert WAY.vouched(named(b"alice"), peer) is None
 

@@ -43,7 +43,7 @@ def test_blanks_are_part_of_a_secret(tmp_path: Path) -> None:
     ],
 )
 def test_examples_are_no_secrets(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(Misconfigured, match=r"some\.key: .* still holds what stood in an example"):
+    with pytest.raises(Misconfigured, match=r"some\.key: .* still has the text of the example"):
         read_secret(secret_file(tmp_path, content), "some.key")
 
 
@@ -56,7 +56,7 @@ def test_what_is_no_line_of_text_is_no_secret(tmp_path: Path, content: bytes) ->
 def test_secret_that_everyone_may_read_is_none(tmp_path: Path) -> None:
     file = secret_file(tmp_path, b"q8!fj2 0s", 0o644)
 
-    with pytest.raises(Misconfigured, match="everyone on this machine may read") as told:
+    with pytest.raises(Misconfigured, match="everyone on this machine can read") as told:
         read_secret(file, "some.key")
     assert "q8!" not in str(told.value)
 

@@ -43,7 +43,7 @@ def test_a_partitioned_gpu_stands_for_its_slices() -> None:
 
 
 def test_a_partitioned_gpu_without_slices_is_refused() -> None:
-    with pytest.raises(Unfit, match="has no slices yet") as caught:
+    with pytest.raises(Unfit, match="has no slices") as caught:
         named_devices(herd_of(SPLIT), [ref("n2", 0)])
     assert (caught.value.code, caught.value.path) == ("no_slices", "devices[0]")
 
@@ -59,7 +59,7 @@ def test_an_unknown_device_is_named_by_its_place() -> None:
 @pytest.mark.parametrize("pattern", ["n1", "n1.lab", "n?", "*/0", "n1/GPU-n1-0", "n1.lab/0"])
 def test_quiet_devices_cannot_be_named(pattern: str) -> None:
     herd = herd_of(a100("n1", 0), a100("n1", 1), quiet=(pattern,))
-    with pytest.raises(Unfit, match=r"n1\.lab/0 is kept out of booking") as caught:
+    with pytest.raises(Unfit, match=r"n1\.lab/0 is not bookable") as caught:
         named_devices(herd, [ref("n1", 0)])
     assert (caught.value.code, caught.value.path) == ("quiet_device", "devices[0]")
 
@@ -67,7 +67,7 @@ def test_quiet_devices_cannot_be_named(pattern: str) -> None:
 def test_a_quiet_gpu_has_quiet_slices() -> None:
     herd = herd_of(SPLIT, mig_slice("n2", 0, 0), mig_slice("n2", 0, 1), a100("n2", 1), quiet=("n2/0",))
     for quiet in (ref("n2", 0), ref("n2", "0-1")):
-        with pytest.raises(Unfit, match="kept out"):
+        with pytest.raises(Unfit, match="not bookable"):
             named_devices(herd, [quiet])
     assert named_devices(herd, [ref("n2", 1)]) == [ref("n2", 1)]
 
@@ -75,10 +75,10 @@ def test_a_quiet_gpu_has_quiet_slices() -> None:
 def test_whole_nodes_leave_quiet_devices_out() -> None:
     herd = herd_of(a100("n1", 0), a100("n1", 1), a100("n3", 0), quiet=("n1/0", "n3"))
     assert whole_nodes(herd, ["n1"]) == [ref("n1", 1)]
-    with pytest.raises(Unfit, match=r"all of n3\.lab") as caught:
+    with pytest.raises(Unfit, match=r"n3\.lab is not bookable") as caught:
         whole_nodes(herd, ["n1", "n3"])
     assert caught.value.path == "nodes[1]"
-    with pytest.raises(Unfit, match="no node n9 whose GPUs are known"):
+    with pytest.raises(Unfit, match="no node n9 with known GPUs"):
         whole_nodes(herd, ["n9"])
 
 
@@ -93,10 +93,10 @@ def test_what_someone_runs() -> None:
         mig_slice("n2", 0, 3, users=frozenset({"ada-work"}), state="busy"),
     )
     assert running_devices(herd, ("ada", "ada-work")) == [ref("n1", 0), ref("n2", "0-3")]
-    with pytest.raises(Unfit, match=r"your users on the nodes: eve\)") as caught:
+    with pytest.raises(Unfit, match=r"your Linux users: eve\)") as caught:
         running_devices(herd, ("eve",))
     assert (caught.value.code, caught.value.path) == ("nothing_running", "running")
-    with pytest.raises(Unfit, match=r"nodes: none\)"):
+    with pytest.raises(Unfit, match=r"users: none\)"):
         running_devices(herd, ())
 
 
@@ -178,7 +178,7 @@ def test_slices_are_only_chosen_when_their_profile_is_asked_for() -> None:
     assert fits(part, read_wish("A100 1g.10gb"))
     assert fits(part, read_wish("MIG"))
     assert pick(HERD, AnyDevices(count=2, model="1g.10gb")) == [ref("n2", "0-0"), ref("n2", "0-1")]
-    with pytest.raises(Unfit, match="6 devices were asked for, and there are 5"):
+    with pytest.raises(Unfit, match="6 GPUs requested, 5 bookable"):
         candidates(HERD, AnyDevices(count=6))
 
 
@@ -196,9 +196,7 @@ def test_free_ones_come_first_now_but_not_later() -> None:
 def test_broken_ones_are_never_chosen(state: str) -> None:
     herd = herd_of(a100("n1", 0, state=state), a100("n1", 1))
     assert pick(herd, AnyDevices(count=1), starts_now=False) == [ref("n1", 1)]
-    with pytest.raises(
-        Unfit, match="there are 1 that can be booked; 1 more are at fault or offline"
-    ) as caught:
+    with pytest.raises(Unfit, match="1 bookable; 1 more are in fault or offline") as caught:
         candidates(herd, AnyDevices(count=2))
     assert (caught.value.code, caught.value.path) == ("too_few_devices", "any.count")
 
@@ -227,12 +225,12 @@ def test_same_node_is_all_or_nothing() -> None:
     wish = AnyDevices(count=2, same_node=True)
     assert pick(herd, wish, booked=(ref("n1", 0), ref("n2", 1))) is None
     assert pick(herd, wish, booked=(ref("n1", 0),)) == [ref("n2", 0), ref("n2", 1)]
-    with pytest.raises(Unfit, match="there are 2 on one node"):
+    with pytest.raises(Unfit, match="3 GPUs requested on one node, 2 bookable"):
         candidates(herd, AnyDevices(count=3, same_node=True))
 
 
 def test_unknown_models_are_told() -> None:
-    with pytest.raises(Unfit, match="1 devices of H200 were asked for, and there are 0") as caught:
+    with pytest.raises(Unfit, match="1 GPU of type H200 requested, none bookable") as caught:
         candidates(HERD, AnyDevices(model="H200"))
     assert caught.value.path == "any.model"
 

@@ -95,7 +95,8 @@ def test_lines_of_two_encodings_in_one_file() -> None:
     ],
 )
 def test_what_is_empty_is_no_fault(empty: str) -> None:
-    assert read(empty) == Comments(entries=(), complaints=())
+    found = read(empty)
+    assert (found.entries, found.complaints) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_hosts_that_are_no_hosts() -> None:
 def test_a_host_that_stands_there_twice_is_told() -> None:
     comments = read(f'{{"h": [], "g": {{"0": {{}}}}, "h": [{GOOD}]}}')
     assert [entry.host for entry in comments.entries] == ["h"]
-    assert told(comments) == ["h: stands in the file twice; keep one, the last is taken"]
+    assert told(comments) == ["h: is in the file twice; keep one, the last is used"]
 
 
 def test_a_gpu_or_a_field_that_stands_there_twice_is_told() -> None:
@@ -189,7 +190,7 @@ def test_a_gpu_or_a_field_that_stands_there_twice_is_told() -> None:
     comments = read(f'{{"h": {{"0": {GOOD}, "1": {ann}, "0": {ann}}}, "g": [{GOOD}, {ann}]}}')
     assert [entry.index for entry in comments.entries] == [0, 1, 0, 1]
     assert told(comments) == [
-        "h:0: stands in the file twice; keep one, the last is taken",
+        "h:0: is in the file twice; keep one, the last is used",
         "h:0: has name twice; keep one, the last is taken",
         "h:1: has name twice; keep one, the last is taken",
         "g:1: has name twice; keep one, the last is taken",

@@ -86,13 +86,13 @@ def lab(records: BookingRecords) -> Lab:
 
 
 def test_entries_become_bookings_and_once_only(lab: Lab) -> None:
-    first = lab.take(entry(comment="résumé"), entry(index=1, name="bob", days=-1))
+    first = lab.take(entry(comment="résumé"), entry(index=1, name="bob", days=-4))
     assert [(one.owner_name, one.title, one.origin, one.zone) for one in first.made] == [
         ("ann", "résumé", "comments", "Europe/Paris")
     ]
     revision = lab.records.revision()
     for _ in range(2):
-        again = lab.take(entry(comment="résumé"), entry(index=1, name="bob", days=-1))
+        again = lab.take(entry(comment="résumé"), entry(index=1, name="bob", days=-4))
         assert (again.made, again.changed, again.ended, again.complaints) == ((), (), (), ())
     lab.taken = {}  # the memory is lost
     lab.take(entry(comment="résumé"))
@@ -117,6 +117,18 @@ def test_an_entry_that_is_gone_or_past_ends_its_booking(lab: Lab, gone: tuple[Co
     lab.now += 60
     assert len(lab.take(entry(index=1), *gone).ended) == 1
     assert lab.held() == [("GPU-gpu01-1", "ann", 3)]
+
+
+def test_what_ended_lately_is_booked_for_its_last_second_to_be_shown_as_past(lab: Lab) -> None:
+    old, recent = entry(index=0, days=-3.1), entry(index=1, days=-2.9, comment="paper")
+    (made,) = lab.take(old, recent).made
+    until = int(NOW - 2.9 * DAY)
+    assert (made.starts_at, made.ends_at, made.owner_name, made.title) == (until - 1, until, "ann", "paper")
+    assert lab.held() == []
+    assert lab.take(old, recent).made == ()
+    lab.taken = {}  # what was taken is forgotten, the booking is still there
+    assert lab.take(old, recent).made == ()
+    assert len(lab.take(entry(index=1, days=1)).made) == 1, "and then the same GPU is booked again"
 
 
 def test_without_watching_nothing_ends_because_it_is_gone(lab: Lab) -> None:
@@ -322,7 +334,7 @@ def test_hosts_by_id_shown_name_or_first_part(host: str, index: int, told: str |
     [
         (herd_of(a100("gpu01.a", 0, node_name="x"), a100("gpu01.b", 0, node_name="y")), "several nodes"),
         (herd_of(a100("gpu01", 0, is_partitioned=True)), "has no slices"),
-        (herd_of(a100("gpu01", 0), quiet=("gpu01",)), "kept out of booking"),
+        (herd_of(a100("gpu01", 0), quiet=("gpu01",)), "not bookable"),
     ],
 )
 def test_what_cannot_be_placed_is_told(herd: Herd, told: str) -> None:
@@ -361,7 +373,8 @@ def made(**changed: Any) -> Booking:
         ([made(starts_at=NOW + 1, ends_at=NOW + HOUR)], []),
         ([made(state="pending")], []),
         ([made(ends_at=NOW - HOUR, starts_at=0)], [("ann", NOW - HOUR, "")]),
-        ([made(ends_at=NOW - 49 * HOUR, starts_at=0)], []),
+        ([made(ends_at=NOW - 71 * HOUR, starts_at=0)], [("ann", NOW - 71 * HOUR, "")]),
+        ([made(ends_at=NOW - 73 * HOUR, starts_at=0)], []),
         (
             [made(ends_at=NOW - HOUR, starts_at=0), made(id=2, owner_name="bob", starts_at=NOW - HOUR)],
             [("bob", NOW + HOUR, "")],
@@ -370,13 +383,22 @@ def made(**changed: Any) -> Booking:
 )
 def test_what_is_told_of_a_gpu(bookings: list[Booking], expected: list[tuple[str, int, str]]) -> None:
     hosts = comment_entries(HERD, bookings, NOW)
-    assert hosts.keys() == {"gpu01", "gpu02.site"}
+    assert hosts.keys() == {"gpu01", "gpu02"}
     assert [(one.name, one.until, one.comment) for one in hosts["gpu01"]] == expected
 
 
 def test_hosts_are_called_as_the_older_page_calls_them() -> None:
     herd = herd_of(a100("gpu-x", 0, node_name="GPU_X"), a100("n2", 0, node_name="Big Country"))
     assert comment_entries(herd, [], NOW) == {"GPU_X": [], "n2": []}
+    dotted = herd_of(
+        a100("a.lip6.fr", 0, node_name="a.lip6.fr"),
+        a100("b.x", 0, node_name="b.x"),
+        a100("b.y", 0, node_name="b.y"),
+        a100("c.lab", 0, node_name="c.lab", is_dropped=True),
+        a100("10.0.0.1", 0, node_name="10.0.0.1"),
+    )
+    names = "a", "b.x", "b.y", "c.lab", "10.0.0.1"
+    assert comment_entries(dotted, [], NOW) == {name: [] for name in names}, "as the page knows them"
     placed, _ = place_entries([entry("GPU_X")], herd_of(a100("gpu-x", 0, node_name="shown otherwise")))
     assert [one.devices for one in placed] == [(ref("gpu-x", 0),)]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuherd.bookings.asking import check_group, check_length, limits_of, not_past
+from gpuherd.bookings.asking import MAX_BOOKINGS_AHEAD, check_group, check_length, limits_of, not_past
 from gpuherd.bookings.hook_settings import HookSettings
 from gpuherd.bookings.policy import Allowance, allowance_of, check_span
 from gpuherd.bookings.refusals import Unfit
@@ -79,18 +79,20 @@ def test_rules_fit_by_role_and_group_together() -> None:
 def test_the_unlimited_and_admins_have_no_limits() -> None:
     assert allowance_of(person("ada", "member", "chosen"), SETTINGS) == Allowance()
     assert allowance_of(person("root", "admin"), SETTINGS) == Allowance(is_exempt=True)
-    assert limits_of(Allowance()) is None
-    assert limits_of(Allowance(gpu_hours_ahead=1.5)) == Limits(gpu_seconds_ahead=5_400)
-    assert limits_of(Allowance(max_devices=0)) == Limits(max_devices_at_once=0)
+    assert limits_of(Allowance(is_exempt=True)) is None
+    most = MAX_BOOKINGS_AHEAD
+    assert limits_of(Allowance()) == Limits(max_bookings=most)
+    assert limits_of(Allowance(gpu_hours_ahead=1.5)) == Limits(gpu_seconds_ahead=5_400, max_bookings=most)
+    assert limits_of(Allowance(max_devices=0)) == Limits(max_devices_at_once=0, max_bookings=most)
 
 
 def test_spans_are_measured_and_the_limit_is_told() -> None:
     allowance = Allowance(horizon_days=30, max_days=7)
     check_span(allowance, starts_at=NOW + 30 * DAY, ends_at=NOW + 37 * DAY, now=NOW)
-    with pytest.raises(Unfit, match="must begin within 30 days, this one would in 31d 2h") as caught:
+    with pytest.raises(Unfit, match="must start within 30 days; this one would start in 31d 2h") as caught:
         check_span(allowance, starts_at=NOW + 31 * DAY + 2 * HOUR + 5, ends_at=NOW + 32 * DAY, now=NOW)
     assert (caught.value.code, caught.value.path) == ("beyond_horizon", "start")
-    with pytest.raises(Unfit, match="may last 7 days, this one would 7d 1s") as caught:
+    with pytest.raises(Unfit, match="can last at most 7 days; this one would last 7d 1s") as caught:
         check_span(allowance, starts_at=NOW, ends_at=NOW + 7 * DAY + 1, now=NOW)
     assert (caught.value.code, caught.value.path) == ("too_long", "end")
     check_span(Allowance(), starts_at=LATEST - 5, ends_at=LATEST, now=NOW)

@@ -83,7 +83,7 @@ def test_wishes_find_slots_and_devices() -> None:
     )
     assert find(AnyDevices(count=2, same_node=True)) == [(3.0, [A, B])]
     assert find(AnyDevices(count=3)) == [(9.0, [A, B, C])]
-    with pytest.raises(Unfit, match="there are 3 that can be booked; 1 more"):
+    with pytest.raises(Unfit, match="3 bookable; 1 more"):
         find(AnyDevices(count=4))
 
 

@@ -107,7 +107,7 @@ def test_roles_are_changed_and_people_kept_out_and_forgotten(hub: Hub, people: P
         assert refused.code == "last_admin"
     unknown = hub("account", "disable", "bob").exception
     assert isinstance(unknown, Refused)
-    assert "account list" in str(unknown)
+    assert "user list" in str(unknown)
     with contextlib.closing(people):
         who = {entry.who for entry in AuditRecords(people._engine).search()}
     assert who == {"command line"}

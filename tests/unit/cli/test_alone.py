@@ -10,7 +10,6 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gpuherd.auth.local_key import make_local_key
 from gpuherd.cli import config, hub, import_
 from gpuherd.cli.backup_ import command as backup
 from gpuherd.cli.restore import command as restore
@@ -19,16 +18,23 @@ from gpuherd.cli.user import command as user
 from gpuherd.model.errors import Refused
 
 
-def test_accounts_are_the_hubs_own(tmp_path: Path) -> None:
+@pytest.fixture
+def place(tmp_path: Path) -> list[str]:
+    """Name the folder of a hub that is yet to start."""
     place = ["--state-dir", str(tmp_path / "state")]
+    assert CliRunner().invoke(hub.command, [*place, "init"]).stdout == f"prepared {tmp_path}/state\n"
+    return place
+
+
+def test_accounts_are_the_hubs_own(place: list[str]) -> None:
     made = CliRunner().invoke(user, [*place, "create", "mira", "--generate"])
     assert made.exit_code == 0, made.stdout
 
     assert "mira\tmember" in CliRunner().invoke(hub.command, [*place, "account", "list"]).stdout
 
 
-def test_a_backup_comes_back(tmp_path: Path) -> None:
-    place, file = ["--state-dir", str(tmp_path / "state")], str(tmp_path / "records")
+def test_a_backup_comes_back(tmp_path: Path, place: list[str]) -> None:
+    file = str(tmp_path / "records")
     CliRunner().invoke(user, [*place, "create", "mira", "--generate"])
 
     assert CliRunner().invoke(backup, [*place, file]).exit_code == 0
@@ -47,13 +53,12 @@ def test_all_say_where_the_hub_keeps_what_they_change(command: object) -> None:
     assert {"--config", "--state-dir"} <= names
 
 
-def test_a_join_token_is_made(tmp_path: Path) -> None:
-    made = CliRunner().invoke(token, ["--state-dir", str(tmp_path), "create", "--uses", "3"])
+def test_a_join_token_is_made(place: list[str]) -> None:
+    made = CliRunner().invoke(token, [*place, "create", "--uses", "3"])
     assert made.stdout.startswith("ghj_")
 
 
-def test_join_tokens_are_listed_and_revoked_without_being_told(tmp_path: Path) -> None:
-    place = ["--state-dir", str(tmp_path)]
+def test_join_tokens_are_listed_and_revoked_without_being_told(place: list[str]) -> None:
     made = CliRunner().invoke(token, [*place, "create", "--uses", "3"]).stdout.strip()
     other = CliRunner().invoke(token, [*place, "create"]).stdout.strip()
     listed = CliRunner().invoke(token, [*place, "list"]).stdout
@@ -75,8 +80,8 @@ def test_join_tokens_are_listed_and_revoked_without_being_told(tmp_path: Path) -
     assert "gpuherd token list" in str(again.exception)
 
 
-def test_what_they_tell_can_be_had_as_json(tmp_path: Path) -> None:
-    place, file = ["--state-dir", str(tmp_path / "state")], str(tmp_path / "records")
+def test_what_they_tell_can_be_had_as_json(tmp_path: Path, place: list[str]) -> None:
+    file = str(tmp_path / "records")
     CliRunner().invoke(user, [*place, "create", "mira", "--generate"])
 
     def told(command: click.Command, *arguments: str) -> Any:
@@ -105,24 +110,3 @@ def test_what_is_imported_and_checked_can_be_had_as_json(tmp_path: Path) -> None
         "host gpu02",
     ]
     assert json.loads(checked.stdout) == {"file": str(output), "is_good": True}
-
-
-def test_a_folder_where_no_hub_has_run_is_told(tmp_path: Path) -> None:
-    told = f"gpuherd: no hub has run with {tmp_path} yet; if yours keeps to another folder, name it with --state-dir"
-    for command, words in ((token, ["create"]), (user, ["create", "mira", "--generate"])):
-        done = CliRunner().invoke(command, ["--state-dir", str(tmp_path), *words])
-        assert (done.exit_code, done.stderr.startswith(told)) == (0, True), done.stdout
-    assert "mira" in CliRunner().invoke(user, ["--state-dir", str(tmp_path), "list"]).stdout, (
-        "it waits for its hub"
-    )
-    make_local_key(tmp_path)
-    assert CliRunner().invoke(token, ["--state-dir", str(tmp_path), "create"]).stderr == ""
-
-
-@pytest.mark.parametrize("words", [["node", "list"], ["token", "list"], ["account", "list"]])
-def test_who_only_looks_makes_nothing(tmp_path: Path, words: list[str]) -> None:
-    folder = tmp_path / "state"
-    done = CliRunner().invoke(hub.command, ["--state-dir", str(folder), *words])
-    assert isinstance(done.exception, Refused)
-    assert f"no hub has run with {folder} yet" in str(done.exception)
-    assert not folder.exists()

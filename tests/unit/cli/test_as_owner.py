@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuherd.cli import backup
 from gpuherd.cli.as_owner import acting_as_owner, acting_as_root, become_owner
-from gpuherd.model.errors import Misconfigured
+from gpuherd.model.errors import Failed, Misconfigured
+from gpuherd.records.backup_file import partial_name
 
 OWNER = 64_999
 
@@ -55,7 +57,29 @@ def test_root_s_own_folder_is_left_to_root(tmp_path: Path) -> None:
 def test_whoever_forgot_sudo_is_told_whose_folder_it_is(folder: Path) -> None:
     os.seteuid(OWNER - 1)
     try:
-        with pytest.raises(Misconfigured, match=rf"{folder} is user {OWNER}'s alone: run this with sudo"):
+        with pytest.raises(
+            Misconfigured,
+            match=rf"only user {OWNER} can use the hub's state folder {folder}; run this with sudo",
+        ):
             become_owner(folder)
     finally:
         os.seteuid(0)
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_root_writes_no_backup_into_what_another_has_laid_there(
+    folder: Path, tmp_path: Path, is_link: bool
+) -> None:
+    source, laid = folder / "between", partial_name(folder / "backup.gz")
+    source.write_text("password hashes")
+    other = tmp_path / "other"
+    other.write_text("as it was")
+    if is_link:
+        laid.symlink_to(other)
+    else:
+        laid.write_text("as it was")
+        os.chown(laid, OWNER, OWNER)
+    with acting_as_owner(folder), pytest.raises(Failed, match="File exists"):
+        backup._copy(source, folder / "backup.gz", source_is_root_s=False)
+    assert (laid.read_text(), other.read_text()) == ("as it was", "as it was")
+    assert not (folder / "backup.gz").exists()

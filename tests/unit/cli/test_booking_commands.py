@@ -102,8 +102,8 @@ def test_a_token_is_shown_to_no_other_hub_and_to_nobody_who_listens(home: Path) 
 def test_an_option_too_early_or_without_effect_is_told_by_its_name() -> None:
     told = {
         ("bookings", "--node", "gpu07", "cancel", "17"): "gpuherd bookings cancel has no --node",
-        ("login", "--token-file", "token", "--name", "ann"): "--name can do nothing beside --token-file",
-        ("login", "--forget", "--name", "ann"): "--forget removes the login that is kept here",
+        ("login", "--token-file", "token", "--name", "ann"): "--name cannot be combined with --token-file",
+        ("login", "--forget", "--name", "ann"): "--forget takes no other option",
     }
     for arguments, sentence in told.items():
         assert sentence in CliRunner().invoke(_group, arguments, prog_name="gpuherd").output
@@ -194,7 +194,7 @@ def test_zones_that_have_a_name_and_others(
         assert zone is None or read_zone(zone).key == zone
         hint = zone_hint()
         assert (hint is None) == (told is None)
-        assert hint is None or f"are those of {told}. Give --zone" in hint
+        assert hint is None or f"times are in {told}. Give --zone" in hint
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from support.running import PATIENCE_SECONDS
+
 LISTEN = """
 import signal, sys
 for number in (signal.SIGTERM, signal.SIGUSR1):
@@ -43,6 +45,6 @@ def test_a_signal_between_two_looks_is_not_lost(number: signal.Signals) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     assert (done.returncode, done.stderr) == (40 + number, "")

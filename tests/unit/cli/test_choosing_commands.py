@@ -22,6 +22,7 @@ from gpuherd.cli.interrupts import Interrupted, Interrupts
 from gpuherd.client.choosing import Candidate
 from gpuherd.client.herd_views import Gpu, GpuFacts, Herd, Node
 from gpuherd.client.views import Timeline
+from support.running import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -35,26 +36,26 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "words"),
     [
         (("pick", "-n", "0"), "'-n'"),
-        (("pick", "--mem", "much"), "is no size"),
-        (("pick", "--type", "--"), "is no name of a GPU"),
-        (("pick", "--for", "friday"), "is no span of time"),
-        (("pick", "--max-age", "old"), "is no span of time"),
-        (("pick", "--node", "a", "--anywhere"), "one of them"),
-        (("pick", "--here", "--anywhere"), "one of them"),
-        (("pick", "--here", "--hub", "http://127.0.0.1:9"), "asks no hub"),
-        (("wait", "--here", "--then-book", "4h"), "asks no hub"),
-        (("wait", "--timeout", "soon"), "is no span of time"),
+        (("pick", "--mem", "much"), "is not a size"),
+        (("pick", "--type", "--"), "is not a GPU type"),
+        (("pick", "--for", "friday"), "is not a duration"),
+        (("pick", "--max-age", "old"), "is not a duration"),
+        (("pick", "--node", "a", "--anywhere"), "only one of"),
+        (("pick", "--here", "--anywhere"), "only one of"),
+        (("pick", "--here", "--hub", "http://127.0.0.1:9"), "uses no hub"),
+        (("wait", "--here", "--then-book", "4h"), "uses no hub"),
+        (("wait", "--timeout", "soon"), "is not a duration"),
         (("run",), "Missing argument"),
         (("run", "--extend", "1h", "--", "true"), "--extend needs --book"),
         (("run", "--title", "x", "--", "true"), "--title needs --book"),
         (("wait", "--title", "x"), "--title needs --then-book"),
-        (("free", "--mem", "much"), "is no size"),
-        (("free", "--type", ""), "is no name of a GPU"),
-        (("free", "--here", "--hub", "http://127.0.0.1:9"), "asks no hub"),
-        (("status", "--here", "--token-file", "x"), "asks no hub"),
-        (("book", "1", "--for", "1h", "--until", "18:00"), "choose one"),
+        (("free", "--mem", "much"), "is not a size"),
+        (("free", "--type", ""), "is not a GPU type"),
+        (("free", "--here", "--hub", "http://127.0.0.1:9"), "uses no hub"),
+        (("status", "--here", "--token-file", "x"), "uses no hub"),
+        (("book", "1", "--for", "1h", "--until", "18:00"), "use either"),
         (("run", "--timeout", "1h", "--", "true"), "--timeout needs --wait"),
-        (("run", "--wait", "--timeout", "soon", "--", "true"), "is no span of time"),
+        (("run", "--wait", "--timeout", "soon", "--", "true"), "is not a duration"),
         (("run", "--no-such-option", "true"), "No such option"),
     ],
 )
@@ -227,7 +228,7 @@ def test_an_end_that_another_thread_was_told_of_is_noticed() -> None:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         waiting = threading.Thread(target=lambda: codes.append(child.wait()), daemon=True)
         waiting.start()
-        waiting.join(20)
+        waiting.join(PATIENCE_SECONDS)
     finally:
         over.set()
         other.join()

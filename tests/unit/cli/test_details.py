@@ -90,3 +90,10 @@ def test_bookings_on_a_narrow_terminal_keep_their_number(width: int) -> None:
     assert max(len(current), len(coming)) <= width
     assert re.search(r"cleo +.* booking 17$", current)
     assert re.search(r"dan +.* booking 17$", coming)
+
+
+def test_without_a_measured_share_the_cpus_show_load_per_core() -> None:
+    live, _ = _of_ada("live")
+    loaded = structs.replace(live, host_sample=HostSample(load_1m=109.44))
+    (line,) = [line for line in node_lines(loaded, NOW, Screen()) if "64 cores" in line]
+    assert re.search(r"CPU +171%", line)

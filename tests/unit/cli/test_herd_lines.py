@@ -11,7 +11,7 @@ from gpuherd.cli.details import gpu_lines, node_lines
 from gpuherd.cli.herd_lines import brief_lines, joined_places, node_blocks, total_lines, who
 from gpuherd.cli.showing import Screen, plain_width
 from gpuherd.cli.status import status_lines
-from gpuherd.client.herd_views import Herd, Node, Problem
+from gpuherd.client.herd_views import Herd, Node, Notice, Problem
 from support.seen_herd import NOW, every_state, gpu, hostile_herd, node
 
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -30,18 +30,30 @@ def row(lines: list[str], place: str) -> str:
 def test_totals_answer_first_what_is_free() -> None:
     states, types = total_lines(every_state(), Screen())
     assert states.split("   ") == [
-        "○ 4 free of 20 GPUs on 6 nodes",
+        "○ 3 GPUs and 1 slice free of 18 GPUs and 2 slices on 6 nodes",
         "■ 4 busy",
-        "▨ 1 held",
+        "▨ 1 held idle",
         "◩ 1 booked",
         "✕ 5 fault",
         "◌ 1 stale",
         "◌ 2 offline",
         "? 1 unknown",
         "? 1 resting",
+        "✕ 1 node in fault",
     ]
     assert types == "  A100 80GB ×2 (2 on one node)   A100 80GB 1g.10gb ×1   H100 80GB ×1"
     assert total_lines(Herd(time=NOW), Screen()) == ["○ 0 free of 0 GPUs on 0 nodes"]
+
+
+@pytest.mark.promise("overload-is-said")
+@pytest.mark.parametrize("width", [0, 40, 80])
+def test_notices_are_told_to_the_end(width: int) -> None:
+    message = f"the hub is overloaded: {'samples are late; ' * 20}give it more CPU"
+    _, *lines = total_lines(
+        Herd(time=NOW, notices=(Notice(code="overloaded", message=message),)), Screen(width=width)
+    )
+    assert " ".join(line.strip() for line in lines) == f"! {message}"
+    assert not width or all(len(line) <= width for line in lines)
 
 
 def test_every_state_is_told_in_words() -> None:
@@ -49,7 +61,7 @@ def test_every_state_is_told_in_words() -> None:
     assert lines[1].startswith("gpu07  A100 80GB ×10  1 s ago")
     assert row(lines, "0") == "0 ○ free ┄┄┄┄┄┄┄┄ 0% 38.0/80G 62° 410W"
     assert row(lines, "1") == "1 ■ busy ━━━━━━┄┄ 74% 38.0/80G 62° 410W ada 10G 5 h, bob 10G 5 h"
-    assert row(lines, "2") == "2 ▨ held 3 h ┄┄┄┄┄┄┄┄ 0% 38.0/80G 62° 410W ada 10G 5 h"
+    assert row(lines, "2") == "2 ▨ held idle 3 h ┄┄┄┄┄┄┄┄ 0% 38.0/80G 62° 410W ada 10G 5 h"
     assert row(lines, "3").endswith("W booked by cleo until +2h")
     assert row(lines, "4") == "4 ✕ fault 1 h - -/80G Xid 79: GPU has fallen off the bus"
     assert row(lines, "5") == "5 ? unknown - -/80G not everything that decides could be read"
@@ -64,7 +76,7 @@ def test_nodes_that_are_silent_do_not_look_alive() -> None:
     text = "\n".join(lines)
     assert "gpu08  A100 80GB ×1  ◌ stale for 9 s  it is stale" in text
     assert "gpu09  A100 80GB ×2  ◌ offline for 3 h  it is offline" in text
-    assert "gpu10  ? never seen" in text
+    assert "gpu10  ? never reported" in text
     assert "gpu11  A100 80GB ×4  1 s ago  ✕ fault: the driver does not answer" in text
     assert len([line for line in lines if re.match(r"  \d", line)]) == 10 + 3, "of the silent ones no rows"
     assert who(gpu(0, "offline", users=("ada",)), NOW) == "last seen with ada"
@@ -102,6 +114,7 @@ def test_a_node_without_a_gpu_to_show_says_why() -> None:
 )
 @pytest.mark.parametrize("width", [0, 10, 24, 40, 80, 200])
 @pytest.mark.parametrize("colours", [0, 16, 256])
+@pytest.mark.promise("text-is-inert")
 def test_nothing_in_a_herd_acts_on_the_terminal_or_breaks_its_lines(
     herd: Herd, width: int, colours: int
 ) -> None:

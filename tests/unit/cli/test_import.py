@@ -22,14 +22,14 @@ def test_it_says_line_by_line_what_was_taken_and_what_not(tmp_path: Path) -> Non
     ]
     again = CliRunner().invoke(command, [str(tmp_path / "config.yml"), "--output", str(output)])
     assert again.exit_code == 0
-    assert again.output.splitlines()[-1] == f"{output}: unchanged, there is nothing to add"
+    assert again.output.splitlines()[-1] == f"{output}: unchanged, nothing to add"
 
 
 def test_nothing_understood_ends_with_1_and_writes_nothing(tmp_path: Path) -> None:
     output = tmp_path / "gpuherd.toml"
     result = CliRunner().invoke(command, [str(tmp_path / "absent"), "--output", str(output)])
     assert result.exit_code == 1
-    assert "not understood" in result.output
+    assert "not recognised" in result.output
     assert "there is no such file" in result.output
     assert not output.exists()
 

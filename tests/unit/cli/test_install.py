@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.running import PATIENCE_SECONDS
+
 
 def gpuherd(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -17,7 +19,7 @@ def gpuherd(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]
         input=text,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 
@@ -50,7 +52,7 @@ def test_as_json_with_a_token_from_standard_input(tmp_path: Path) -> None:
     [
         (("agent", "--hub", "https://h.example.org"), "this node is not enrolled yet: make a join token"),
         (("agent", "--hub", "https://h", "--join-token-file", "/nowhere"), "cannot be read from /nowhere"),
-        (("hub", "--listen", "here"), 'hub.listen: "here" is no IP address with a port'),
+        (("hub", "--listen", "here"), 'hub.listen: "here" is not an IP address with a port'),
     ],
 )
 def test_what_cannot_be_is_one_sentence_and_nothing_is_written(

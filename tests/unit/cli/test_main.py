@@ -73,3 +73,12 @@ def test_a_missing_extra_says_what_to_install() -> None:
     assert result.returncode == 1
     assert "pip install 'gpuherd[hub]'" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(("typed", "told"), [("statu", " Did you mean 'status'?"), ("xyzzy", "")])
+def test_an_unknown_command_gets_a_suggestion(typed: str, told: str) -> None:
+    result = run(typed)
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (
+        2,
+        f"Error: No such command '{typed}'.{told}",
+    )

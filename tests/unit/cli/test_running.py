@@ -54,7 +54,7 @@ def run_raising(
         (
             OSError(errno.ENOSPC, "No space left on device", "/var/x"),
             1,
-            "gpuherd: /var/x: No space left on device; make room, then try again\n",
+            "gpuherd: /var/x: No space left on device; free some space, then try again\n",
         ),
         (
             ModuleNotFoundError("No module named 'numpy'", name="numpy"),
@@ -109,7 +109,7 @@ def test_the_disk_is_full() -> None:
     assert done.returncode == 1
     assert (
         done.stderr
-        == "gpuherd: the output cannot be written: No space left on device; make room, then try again\n"
+        == "gpuherd: the output cannot be written: No space left on device; free some space, then try again\n"
     )
 
 

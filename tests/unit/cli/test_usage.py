@@ -74,6 +74,9 @@ TREND = {
     "mean_24h": 0.75,
     "mean_1w": 0.25,
     "trend": "up",
+    "trend_2h": "up",
+    "trend_24h": "level",
+    "trend_1w": "down",
 }
 STAY = {
     "id": "1",
@@ -173,8 +176,8 @@ def test_usage_is_a_table_that_cannot_act_on_the_terminal(asked: Asked) -> None:
     ]
     assert lines[3].split() == ["unknown", "1,234.5", "1,000.0", "234.5", "-", "-", "-", "-", "-"]
     assert lines[4].split()[0] == "all"
-    assert "and 7 more; give a larger --limit" in done.output
-    assert "50% of 2,469 GPU-hours that there were" in done.output
+    assert "and 7 more; use a larger --limit" in done.output
+    assert "50% of 2,469 available GPU-hours" in done.output
     assert "cannot be read" in done.output
     assert "\x1b" not in done.output
 
@@ -203,12 +206,12 @@ def test_what_is_asked_for_is_passed_on_and_nodes_go_by_their_names(asked: Asked
 
 def test_trends_and_sessions(asked: Asked) -> None:
     lines = run("trends").output.splitlines()
-    assert lines[1].split() == ["ada", "1.5", "0.5", "2.0", "↑", "1.2", "0.8", "0.2"]
+    assert lines[1].split() == ["ada", "1.5", "0.5", "2.0", "↑", "1.2", "→", "0.8", "↓", "0.2"]
     assert lines[2].split()[0] == "free"
     done = run("sessions", "--user", "ada")
     assert asked[-1] == ("usage/sessions", {"from": "7d", "user": "ada", "limit": "50"})
     assert "python train.py" in done.output
-    assert "these are the 50 latest" in done.output
+    assert "showing the 50 latest" in done.output
 
 
 def test_machines_get_json_and_csv(asked: Asked) -> None:
@@ -236,7 +239,7 @@ def test_a_month_in_the_machines_own_zone(asked: Asked) -> None:
         (("--by", "group"), 4, "gpuherd login"),
         (("--by", "job"), 1, "remembers nothing"),
         (("--by", "colour"), 2, "Usage"),
-        (("--csv", "--json"), 2, "not both"),
+        (("--csv", "--json"), 2, "use either"),
         (("sessions", "--limit", "1001"), 2, "1001"),
     ],
 )

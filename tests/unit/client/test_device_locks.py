@@ -13,6 +13,7 @@ import pytest
 
 from gpuherd.client.device_locks import DeviceLocks, taken_on_machine
 from gpuherd.model.errors import Failed
+from support.running import PATIENCE_SECONDS
 
 NOBODY = 65_534
 
@@ -83,8 +84,8 @@ def test_locks_of_other_users_are_respected(folder: Path) -> None:
     answers: multiprocessing.Queue[object] = context.Queue()
     process = context.Process(target=_as_nobody, args=(folder, answers))
     process.start()
-    assert answers.get(timeout=10) == ({"GPU-a"}, False, True)
-    process.join(10)
+    assert answers.get(timeout=PATIENCE_SECONDS) == ({"GPU-a"}, False, True)
+    process.join(PATIENCE_SECONDS)
 
 
 def test_locks_in_other_folders_are_respected(folder: Path, tmp_path: Path) -> None:
@@ -122,11 +123,11 @@ def test_a_folder_that_others_may_not_use_is_told(folder: Path, tmp_path: Path) 
     assert DeviceLocks([folder]).doubt is None
     told = DeviceLocks([folder, spare]).doubt
     assert told is not None
-    assert told.endswith(f"{folder} is not open to all users; set it right with: {remedy}")
+    assert told.endswith(f"{folder} is not open to all users; fix it with: {remedy}")
     folder.chmod(0o777)
     told = DeviceLocks([folder, spare]).doubt
     assert told is not None
-    assert f"{folder} is there but cannot be used (anyone may remove" in told
+    assert f"{folder} is there but cannot be used (anyone can remove" in told
     assert told.endswith(remedy)
     assert DeviceLocks([tmp_path / "not" / "there", spare]).doubt is None
 
@@ -135,7 +136,7 @@ def test_a_folder_that_others_may_not_use_is_told(folder: Path, tmp_path: Path) 
 def test_a_folder_of_another_user_is_told(folder: Path) -> None:
     locks = DeviceLocks([folder])
     os.chown(folder, 12_345, 12_345)
-    assert "belongs to user 12345, who can undo the locks of others; set it right" in str(locks.doubt)
+    assert "belongs to user 12345, who can remove the locks of others; fix it" in str(locks.doubt)
     os.chown(folder, 0, 0)
     assert locks.doubt is None
 
@@ -163,9 +164,9 @@ def test_a_folder_that_cannot_be_trusted_is_not_used(folder: Path, tmp_path: Pat
     folder.symlink_to(elsewhere)
     with pytest.raises(Failed, match="GPUHERD_LOCK_DIR"):
         DeviceLocks([folder])
-    with pytest.raises(Failed, match="anyone may remove what others have made there"):
+    with pytest.raises(Failed, match="anyone can remove files of others there"):
         DeviceLocks([elsewhere])
-    with pytest.raises(Failed, match="no folder for locks"):
+    with pytest.raises(Failed, match="no folder for GPU locks"):
         DeviceLocks([tmp_path / "not" / "there"])
     spare = tmp_path / "spare"
     assert DeviceLocks([folder, elsewhere, spare]).folder == spare

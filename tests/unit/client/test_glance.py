@@ -155,8 +155,8 @@ def _free_lines(herd: Herd) -> list[str]:
 FACES: dict[str, Callable[[Herd], list[str]]] = {
     "rows": lambda herd: status_lines(herd, Screen(width=200, height=0, colours=256)),
     "brief": lambda herd: brief_lines(herd, Screen()),
-    "users": lambda herd: users._lines(herd, users._holders(herd), Screen()),
-    "users as JSON": lambda herd: [str(holder.told(0)) for holder in users._holders(herd)],
+    "users": lambda herd: users._lines(herd, users.holders_of(herd), Screen()),
+    "users as JSON": lambda herd: [str(holder.told(0)) for holder in users.holders_of(herd)],
     "free": _free_lines,
 }
 
@@ -237,5 +237,5 @@ def test_columns_that_do_not_fit_are_no_herd(fleet: Fleet, break_it: Callable[[A
         def ask(self, *_: object, **__: object) -> bytes:
             return msgspec.json.encode(told)
 
-    with pytest.raises(HubSilent, match=re.escape("not as a gpuherd hub of this time does")):
+    with pytest.raises(HubSilent, match=re.escape("not like a gpuherd hub of this version")):
         HubClient(Line(HubUrl.parse("http://127.0.0.1:1"))).glance()

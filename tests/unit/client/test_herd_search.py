@@ -37,7 +37,10 @@ def test_nodes_by_their_names(word: str, found: list[str]) -> None:
 
 def test_one_node_or_a_reason() -> None:
     assert node_of(HERD, "gpu07").name == "gpu07.lab.example"
-    with pytest.raises(Refused, match=r"gpu08 may be gpu08\.lab\.example, gpu08\.cave\.example; say which"):
+    with pytest.raises(
+        Refused,
+        match=r"gpu08 matches several nodes: gpu08\.lab\.example, gpu08\.cave\.example; use the full name",
+    ):
         node_of(HERD, "gpu08")
     with pytest.raises(Refused, match=r'there is no node "adda"; did you mean ada\?'):
         node_of(HERD, "adda")
@@ -64,7 +67,7 @@ def test_devices_by_place_or_uuid(word: str, place: str) -> None:
         ("GPU-4f3a", "2 devices have a UUID that begins with GPU-4f3a"),
         ("GPU-", 'there is no GPU "GPU-"'),
         ("\x1b[2J", "there is no GPU"),
-        ("gpu08/0", "may be"),
+        ("gpu08/0", "matches several nodes"),
     ],
 )
 def test_devices_that_are_not_there(word: str, why: str) -> None:
@@ -94,7 +97,7 @@ def test_what_is_left_of_a_herd() -> None:
         ("gpu10", []),
     ]
     with pytest.raises(
-        Refused, match=r'there is no node "adda", and nobody of this name has a GPU; did you mean ada\?'
+        Refused, match=r'there is no node "adda", and no user of this name holds a GPU; did you mean ada\?'
     ):
         only(herd, ("gpu07", "adda"))
     both = only(HERD, ("ada", "bob"))

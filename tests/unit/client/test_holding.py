@@ -13,6 +13,7 @@ from gpuherd.client.holding import Holding
 from gpuherd.client.keeping import BookingKeeper
 from gpuherd.client.views import Booking, HubError
 from gpuherd.model.errors import Refused
+from support.running import PATIENCE_SECONDS
 
 DEVICES = [{"node_id": "n", "uuid": "GPU-0"}]
 
@@ -240,7 +241,7 @@ def test_a_hub_that_is_away_is_asked_again_and_a_refusal_is_told() -> None:
     assert kept.step(3000) == 30
     assert kept.step(3030) == 30
     kept.step(3060)
-    assert (hub.extended, told) == (1, ["booking 7 could not be extended yet: away"])
+    assert (hub.extended, told) == (1, ["booking 7 could not be extended, retrying: away"])
 
     refused = ExtendingHub(HubRefused(409, HubError(code="conflict", message="bob comes next")))
     told.clear()
@@ -254,7 +255,7 @@ def test_a_hub_that_is_away_is_asked_again_and_a_refusal_is_told() -> None:
 def test_an_end_that_came_while_the_machine_slept_is_told() -> None:
     told: list[str] = []
     keeper(None, told, extend=None).step(4000)
-    assert told == ["booking 7 has ended, but the command runs on; others may take the GPUs"]
+    assert told == ["booking 7 has ended, but the command is still running; others may take the GPUs"]
 
 
 def test_whatever_goes_wrong_it_is_looked_after_further(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,10 +281,10 @@ def test_whatever_goes_wrong_it_is_looked_after_further(monkeypatch: pytest.Monk
     )
     kept.start()
     try:
-        assert extended.wait(20)
+        assert extended.wait(PATIENCE_SECONDS)
     finally:
         kept.stop()
-        kept._thread.join(10)
+        kept._thread.join(PATIENCE_SECONDS)
 
 
 def test_looking_after_it_ends_at_once() -> None:
@@ -296,5 +297,5 @@ def test_looking_after_it_ends_at_once() -> None:
     )
     kept.start()
     kept.stop()
-    kept._thread.join(10)
+    kept._thread.join(PATIENCE_SECONDS)
     assert not kept._thread.is_alive()

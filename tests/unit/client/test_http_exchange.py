@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from gpuherd.client.http_exchange import MAX_HEAD_BYTES, Answer, NotHttp, exchange
+from support.running import PATIENCE_SECONDS
 
 
 class Server:
@@ -40,11 +41,11 @@ class Server:
             except OSError:
                 pass  # whoever asked has seen enough
             if self._is_silent:
-                self._done.wait(10)
+                self._done.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
         self._done.set()
-        self._thread.join(10)
+        self._thread.join(PATIENCE_SECONDS)
         self._listening.close()
 
 

@@ -15,6 +15,7 @@ from gpuherd.client.hub import HubClient
 from gpuherd.client.line import HubLine, HubUrl, plain_json
 from gpuherd.client.login_file import Login, LoginFile, read_token
 from gpuherd.model.errors import Misconfigured
+from support.running import PATIENCE_SECONDS
 
 
 @contextmanager
@@ -31,7 +32,7 @@ def answering(answer: bytes) -> Iterator[HubUrl]:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield HubUrl.parse(f"http://127.0.0.1:{server.getsockname()[1]}")
-        thread.join(5)
+        thread.join(PATIENCE_SECONDS)
 
 
 def http(status: str, body: bytes = b"", *headers: str) -> bytes:
@@ -44,13 +45,13 @@ def http(status: str, body: bytes = b"", *headers: str) -> bytes:
     [
         (
             http("302 Found", b"", "Location: https://evil.example/\x1b[31m"),
-            "leads on to https://evil.example/\ufffd[31m",
+            "redirects to https://evil.example/\ufffd[31m",
         ),
-        (http("503 Service Unavailable", b"<html>"), "does not run, or is busy"),
+        (http("503 Service Unavailable", b"<html>"), "is down or busy"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"),
-        (b"", "hung up without a word"),
-        (http("200 OK", b"<html>"), "not as a gpuherd hub"),
-        (http("200 OK", b"[" * 50_000), "not as a gpuherd hub"),
+        (b"", "closed the connection"),
+        (http("200 OK", b"<html>"), "not like a gpuherd hub"),
+        (http("200 OK", b"[" * 50_000), "not like a gpuherd hub"),
     ],
 )
 def test_answers_of_others(answer: bytes, told: str) -> None:
@@ -89,7 +90,7 @@ def test_what_a_hub_says_against_it() -> None:
     )
     with (
         answering(http("404 Not Found", b"nothing")) as url,
-        pytest.raises(HubRefused, match="not as a gpuherd hub"),
+        pytest.raises(HubRefused, match="not like a gpuherd hub"),
     ):
         HubClient(HubLine(url)).session()
 
@@ -155,9 +156,10 @@ def test_a_login_is_kept_from_others(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="chmod 600"):
         kept.load()
     kept.file.chmod(0o600)
-    kept.file.write_text("{")
-    with pytest.raises(Misconfigured, match="is damaged"):
-        kept.load()
+    for damaged in (b"{", b'{"hub": "\xf2"}'):
+        kept.file.write_bytes(damaged)
+        with pytest.raises(Misconfigured, match="is damaged"):
+            kept.load()
     assert kept.forget()
     assert not kept.forget()
 
@@ -167,5 +169,5 @@ def test_files_without_a_token(tmp_path: Path, content: str) -> None:
     file = tmp_path / "token"
     file.write_text(content, encoding="latin-1")
     file.chmod(0o600)
-    with pytest.raises(Misconfigured, match="holds no API token"):
+    with pytest.raises(Misconfigured, match="contains no API token"):
         read_token(file)

@@ -17,9 +17,8 @@ from gpuherd.client.live import MOST_WAITING, Condition, Feed, HerdFeed, News, P
 from gpuherd.client.live_messages import HerdChange
 from gpuherd.client.views import Session
 from gpuherd.model.errors import Failed, Misconfigured
+from support.running import PATIENCE_SECONDS
 from support.watched_herd import made_up_herd
-
-PATIENCE_SECONDS = 20.0
 
 
 class Lens:
@@ -181,7 +180,7 @@ def told(news: list[News]) -> list[str]:
     return [f"{each.phase} {each.reason}".strip() for each in news if isinstance(each, Condition)]
 
 
-ENDS_SOON = "away the hub, or something on the way to it, ends the live stream soon after it begins"
+ENDS_SOON = "away the hub or a proxy in front of it closes the live stream soon after it starts"
 
 
 def test_a_stream_that_never_lasts_is_tried_ever_more_seldom_and_that_is_said() -> None:

@@ -31,7 +31,7 @@ def told(state: str, reason: str = "", users: tuple[str | None, ...] = (), uuid:
         ("offline", "nothing for 3 h", ("ada",), "gpu07/0 is offline: nothing for 3 h"),
         ("unknown", "", (), "gpu07/0 is unknown"),
         ("busy", "at work", ("ada", None, "ada"), "gpu07/0 is in use by ada, an unknown user"),
-        ("held", "idle", ("\x1b[2Jbob",), "gpu07/0 is in use by �[2Jbob, who leaves it idle"),
+        ("held", "idle", ("\x1b[2Jbob",), "gpu07/0 is in use by �[2Jbob (held idle)"),
     ],
 )
 def test_what_is_in_the_way(state: str, reason: str, users: tuple[str | None, ...], sentence: str) -> None:
@@ -40,6 +40,4 @@ def test_what_is_in_the_way(state: str, reason: str, users: tuple[str | None, ..
 
 def test_what_nobody_uses_is_not_in_the_way() -> None:
     assert told("free") == told("booked") == []
-    assert told("free", uuid="gpu-0-without-uuid") == [
-        "gpu07/0 has told no UUID, so programs cannot be given it by one"
-    ]
+    assert told("free", uuid="gpu-0-without-uuid") == ["gpu07/0 has no UUID, so programs cannot select it"]

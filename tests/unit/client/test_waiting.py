@@ -91,7 +91,7 @@ def test_a_log_gets_few_lines_and_nothing_that_acts_on_a_terminal() -> None:
         progress.tell(held, NOW)
     progress.tell(situation(gpu(0, "busy", "cleo")), NOW)
     assert stream.getvalue() == (
-        "gpuherd: waiting for 1 GPU: 0 of 1 can be had · n/0 evil\ufffd[31m, idle for 1 h · no idea when\n"
+        "gpuherd: waiting for 1 GPU: 0 of 1 available · n/0 evil\ufffd[31m, held idle for 1 h · no end time known\n"
     )
     clock[0] = 61
     progress.tell(situation(gpu(0, "busy", "cleo")), NOW)
@@ -100,7 +100,7 @@ def test_a_log_gets_few_lines_and_nothing_that_acts_on_a_terminal() -> None:
     progress.tell_trouble(None)
     progress.end()
     assert stream.getvalue().splitlines()[1:] == [
-        "gpuherd: waiting for 1 GPU: 0 of 1 can be had · n/0 cleo, busy for 1 h · no idea when",
+        "gpuherd: waiting for 1 GPU: 0 of 1 available · n/0 cleo, busy for 1 h · no end time known",
         "gpuherd: waiting for 1 GPU: it is away; still waiting",
         "gpuherd: waiting for 1 GPU: the hub is back",
     ]
@@ -118,7 +118,7 @@ def test_a_terminal_has_one_line_that_fits(monkeypatch: pytest.MonkeyPatch) -> N
     progress.tell(situation(gpu(0, "busy", "cleo")), NOW)
     progress.end()
     progress.end()
-    assert stream.getvalue() == "\r\x1b[Kwaiting for 1 GPU: 0 of 1 ca…\r\x1b[K"
+    assert stream.getvalue() == "\r\x1b[Kwaiting for 1 GPU: 0 of 1 av…\r\x1b[K"
 
 
 # -- waiting -------------------------------------------------------------------------------------------------------
@@ -299,17 +299,18 @@ def test_which_node_is_meant() -> None:
     assert called("gpu01") == called("gpu01", is_this_host=True) == "gpu01.lab-a"
     assert called("gpu02.lab-a", is_this_host=True) == called("gpu02", is_this_host=True) == "gpu02"
     for other in ("gpu01.lab-b", "gpu02.lab-b"):
-        with pytest.raises(Refused, match="knows no node that is called gpu0"):
+        with pytest.raises(Refused, match="has no node called gpu0"):
             called(other, is_this_host=True)
     assert called("10.0.0.5") == "10.0.0.5"
     for other in ("10.0.0.7", "10", "gpu01.lab-b", "fe80::5"):
         with pytest.raises(Refused, match="there is no node"):
             called(other)
     with pytest.raises(
-        Refused, match=r"gpu08 may be gpu08.lab.example.org, gpu08.other.example.org; say which"
+        Refused,
+        match=r"gpu08 matches several nodes: gpu08.lab.example.org, gpu08.other.example.org; choose one",
     ):
         called("gpu08")
-    with pytest.raises(Refused, match=r"knows no node that is called gpu09 as this machine is"):
+    with pytest.raises(Refused, match=r"has no node called gpu09, which is the name of this machine"):
         called("gpu09", is_this_host=True)
     with pytest.raises(Refused, match='there is no node "gpu09"; there are Big One, '):
         called("gpu09")

@@ -81,7 +81,9 @@ def test_nobody_is_asked_what_is_clear_without() -> None:
     [
         (["gpu09:0"], 'no node "gpu09"'),
         (["gpu07:9"], "has no GPU 9"),
-        (["gpu07:3-1"], "no range"),
+        (["gpu07:3-1"], "not a range"),
+        (["gpu07-1"], "did you mean gpu07/1?"),
+        (["gpu07/0", "gpu07-1.2"], "did you mean gpu07/1.2?"),
         (["gpu07:0", "A100"], 'no node "A100"'),
         (["GPU-nothing"], "no device"),
         (["GPU-gpu0"], "5 devices"),
@@ -95,5 +97,5 @@ def test_what_there_is_not(words: list[str], told: str) -> None:
 
 
 def test_a_name_that_several_nodes_go_by() -> None:
-    with pytest.raises(Refused, match=r"gpu1 may be gpu1\.a, gpu1\.b"):
+    with pytest.raises(Refused, match=r"gpu1 matches several nodes: gpu1\.a, gpu1\.b"):
         node_named("gpu1", [device("gpu1.a", 0), device("gpu1.b", 0)])

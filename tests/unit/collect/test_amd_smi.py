@@ -88,7 +88,6 @@ PROCESS: list[dict[str, Any]] = [
                 }
             },
             {"process_info": {"name": "python3", "pid": "43", "mem_usage": amount(512, "MB")}},
-            {"process_info": {"name": "x", "pid": "N/A"}},
         ],
     },
     {"gpu": 1, "process_list": [{"process_info": "No running processes detected"}]},
@@ -117,6 +116,70 @@ def opened(**answers: Any) -> AmdSmiCollector:
     made = AmdSmiCollector(runner=Scripted(**answers))
     made.open()
     return made
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [{"process_info": {"name": "x", "pid": "N/A"}}],
+        [{"process_info": "Access denied"}],
+        "N/A",
+    ],
+)
+def test_processes_that_cannot_be_read_are_a_problem(listed: Any) -> None:
+    reading = opened(process=[PROCESS[0], {"gpu": 1, "process_list": listed}]).read()
+    uuid = reading.devices[1].uuid
+    assert [(p.code, p.device_uuid) for p in reading.problems] == [("processes_failed", uuid)]
+
+
+def test_a_gpu_that_is_missing_in_the_list_of_processes_is_a_problem() -> None:
+    reading = opened(process=PROCESS[:1]).read()
+    uuid = reading.devices[1].uuid
+    assert [(p.code, p.device_uuid) for p in reading.problems] == [("processes_failed", uuid)]
+
+
+@pytest.mark.parametrize(
+    ("usage", "memory", "columns"),
+    [
+        (65535, (196592, 283), ("utilization_gpu",)),
+        (101, (196592, 283), ("utilization_gpu",)),
+        (-1, (196592, 283), ("utilization_gpu",)),
+        ("ERROR", (196592, 283), ("utilization_gpu",)),
+        (0, (196592, 2**44), ("memory_used_bytes",)),
+        (0, (196592, 196593), ("memory_used_bytes",)),
+        (0, (0, 283), ("memory_total_bytes",)),
+        (2**32 - 1, (0, 2**64 - 1), ("memory_total_bytes", "memory_used_bytes", "utilization_gpu")),
+        ("N/A", (196592, 283), None),
+        (100, (196592, 196592), None),
+    ],
+)
+def test_values_that_cannot_be_are_failures(
+    usage: Any, memory: tuple[int, int], columns: tuple[str, ...] | None
+) -> None:
+    total, used = memory
+    metric = {
+        "gpu": 0,
+        "usage": {"gfx_activity": amount(usage, "%")},
+        "mem_usage": {"total_vram": amount(total, "MB"), "used_vram": amount(used, "MB")},
+    }
+    static = {"gpu": 0, "vram": {"size": amount(total, "MB")}}
+    none = [{"gpu": 0, "process_list": [{"process_info": "No running processes detected"}]}]
+    reading = opened(static=[static], list=[], metric=[metric], process=none).read()
+    told = [(p.code, p.device_uuid, p.columns) for p in reading.problems]
+    assert told == ([] if columns is None else [("metric_failed", reading.devices[0].uuid, columns)])
+    sample = reading.samples[0]
+    values = {
+        "memory_total_bytes": reading.devices[0].memory_total_bytes,
+        "memory_used_bytes": sample.memory_used_bytes,
+        "utilization_gpu": sample.utilization_gpu,
+    }
+    assert [values[column] for column in columns or ()] == [None] * len(columns or ())
+
+
+def test_warnings_with_brackets_are_no_json() -> None:
+    warning = b"WARNING: [driver] {not loaded}: see [1]\n"
+    reading = opened(metric=warning + json.dumps(METRIC).encode() + b"\n[end]\n").read()
+    assert [sample.power_watts for sample in reading.samples] == [542, None]
 
 
 @pytest.mark.parametrize("is_wrapped", [False, True])

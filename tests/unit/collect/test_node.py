@@ -238,3 +238,38 @@ def test_caps_hold(node: Node) -> None:
     assert len(report.table.processes) == MAX_PROCESSES
     assert report.table.omitted == 5000 - MAX_PROCESSES
     assert any(problem.code == "too_many_devices" for problem in report.sample.problems)
+
+
+def test_gpus_whose_processes_do_not_all_fit_are_not_called_free(node: Node) -> None:
+    many = tuple(SeenUse(device=0, pid=pid) for pid in range(1, MAX_PROCESSES + 1))
+    late = SeenUse(device=1, pid=MAX_PROCESSES + 1)
+    report = node(Scripted("nvml", reading(uses=(*many, late)))).read()
+    assert report.table.omitted == 1
+    assert [(p.code, p.device_uuid) for p in report.sample.problems] == [
+        ("processes_failed", report.facts.devices[1].uuid)
+    ]
+
+
+def test_more_problems_than_fit_leave_nothing_free(node: Node) -> None:
+    fault = Problem(code="gpu_lost", message="lost", device_uuid="GPU-1", is_fault=True)
+    noise = tuple(Problem(code="xid", message=str(number), device_uuid="GPU-0") for number in range(2000))
+    problems = node(Scripted("nvml", reading(problems=(*noise, fault)))).read().sample.problems
+    assert len(problems) == 1000
+    assert (problems[0].code, problems[0].device_uuid) == ("gpu_lost", "GPU-1")
+    assert (problems[-1].code, problems[-1].device_uuid) == ("processes_failed", None)
+
+
+@pytest.mark.parametrize("is_host", [True, False])
+def test_a_node_that_does_not_see_the_hosts_processes_says_so(
+    proc: Path, clock: Clock, is_host: bool
+) -> None:
+    made = NodeCollector(
+        [Scripted("nvml", reading())],
+        processes=ProcessLookup(proc, monotonic=clock, trust_pids=is_host),
+        host=HostCollector(proc_root=proc, etc_root=proc, addresses=tuple, monotonic=clock),
+        clock=clock,
+        monotonic=clock,
+    )
+    found = [(p.code, p.device_uuid, "--pid=host" in p.message) for p in made.read().sample.problems]
+    made.close()
+    assert found == ([] if is_host else [("processes_hidden", None, True)])

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_recorded_mig_names_and_processes() -> None:
     reordered = "\n".join(
         ", ".join(line.split(", ")[column] for column in (4, 5, 7, 6)) for line in apps if line
     )
-    assert [(app.pid, app.memory_bytes) for app in parse_apps(reordered.encode())] == [
+    assert [(app.pid, app.memory_bytes) for app in parse_apps(reordered.encode())[0]] == [
         (21180, 2296 * MIB), (21181, 1272 * MIB), (21198, 7484 * MIB),
     ]  # fmt: skip
 
@@ -260,7 +261,64 @@ def test_what_a_node_makes_us_remember_stays_small() -> None:
 
 def test_apps_with_commas_and_rubbish() -> None:
     content = b"GPU-0, 12, 300, /opt/a, b\nGPU-0, 13, [N/A], [Insufficient Permissions]\nGPU-1, [N/A], 3, x\n\xff\nno\n"
-    assert [(app.pid, app.memory_bytes) for app in parse_apps(content)] == [(12, 300 * MIB), (13, None)]
+    apps, unread = parse_apps(content)
+    assert [(app.pid, app.memory_bytes) for app in apps] == [(12, 300 * MIB), (13, None)]
+    assert unread == ["GPU-1, [N/A], 3, x", "\ufffd", "no"]
+
+
+HEALTHY = {
+    "retired_pages.pending": "No",
+    "remapped_rows.pending": "No",
+    "remapped_rows.failure": "No",
+    "gpu_recovery_action": "None",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "checks", "codes"),
+    [
+        (HEALTHY, ("row_remap", "page_retirement", "recovery_action"), []),
+        (dict.fromkeys(HEALTHY, "[N/A]"), (), []),
+        (dict.fromkeys(HEALTHY, "[Unknown Error]"), (), ["metric_failed"]),
+        ({}, (), []),
+        ({**HEALTHY, "retired_pages.pending": "Yes"}, None, ["retirement_pending"]),
+        ({**HEALTHY, "remapped_rows.pending": "Yes"}, None, ["remap_pending"]),
+        ({**HEALTHY, "remapped_rows.failure": "Yes"}, None, ["remap_failed"]),
+        ({**HEALTHY, "gpu_recovery_action": "Reset"}, None, ["recovery_action"]),
+        ({**HEALTHY, "gpu_recovery_action": "Drain and Reset"}, None, ["recovery_action"]),
+        ({**HEALTHY, "gpu_recovery_action": "Something new"}, None, ["recovery_action"]),
+        ({"remapped_rows.pending": "Yes"}, (), ["remap_pending"]),
+    ],
+)
+def test_registers_of_health(words: Row, checks: tuple[str, ...] | None, codes: list[str]) -> None:
+    base = {"index": "0", "uuid": "GPU-0", "memory.total": "100", "memory.used": "1", "utilization.gpu": "0"}
+    facts, _, problems = row_device({**base, **words})
+    if checks is not None:
+        assert facts.health_checks == checks
+    assert [problem.code for problem in problems] == codes
+    assert all(problem.is_fault == (problem.code != "metric_failed") for problem in problems)
+
+
+def test_registers_of_health_in_query_and_log() -> None:
+    pair = ";".join(f"{name}={word}" for name, word in {**HEALTHY, "gpu_recovery_action": "Reboot"}.items())
+    made, _ = collector(
+        help=HELP, gpu=TWO.replace(b"driver_version=550.1\n", f"{pair};x=1\n".encode()), apps=b""
+    )
+    made.open()
+    reading = made.read()
+    assert [(p.code, p.device_uuid) for p in reading.problems] == [("recovery_action", "GPU-0")]
+    assert "reboot of the node" in reading.problems[0].message
+    assert [len(facts.health_checks) for facts in reading.devices] == [3, 0]
+    registers = (
+        b"<retired_pages><pending_retirement>N/A</pending_retirement><pending_blacklist>Yes</pending_blacklist>"
+        b"</retired_pages><remapped_rows><remapped_row_pending>Yes</remapped_row_pending>"
+        b"<remapped_row_failure>No</remapped_row_failure></remapped_rows>"
+        b"<gpu_recovery_action>Reset</gpu_recovery_action><mig_devices>"
+    )
+    reading = parse_log(MIG_LOG.replace(b"<mig_devices>", registers), [])
+    assert [(p.code, p.device_uuid, p.is_fault) for p in reading.problems] == [
+        (code, "GPU-a", True) for code in ("retirement_pending", "remap_pending", "recovery_action")
+    ]
 
 
 class Scripted:
@@ -507,9 +565,128 @@ def test_labels_are_cleaned_and_pids_bounded() -> None:
     assert "\x1b" not in facts.uuid
     assert "\u202e" not in facts.name
     assert facts.pci_bus_id == "\ufffd"
-    assert parse_apps("GPU-0, \u00b2, 1\nGPU-0, 99999999999999999999, 1\n".encode()) == []
+    assert parse_apps("GPU-0, \u00b2, 1\nGPU-0, 99999999999999999999, 1\n".encode())[0] == []
 
 
 @pytest.mark.parametrize("word", [*_FAILURES, "GPU is lost", "GPU requires reset", "[Reset Required]"])
 def test_no_failure_passes_as_a_healthy_row(word: str) -> None:
     assert row_device({**ROW, "power.draw": word})[2]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        b"[Insufficient Permissions]",
+        b"GPU-0, -, 5, python",
+        b"GPU-0, [N/A], [N/A], python",
+        b"Failed to list",
+        b"MIG-9, 77, 5, x",
+    ],
+)
+def test_rows_of_processes_that_cannot_be_read_leave_no_gpu_free(row: bytes) -> None:
+    made, _ = collector(help=HELP, gpu=TWO, apps=APPS + row + b"\n")
+    made.open()
+    reading = made.read()
+    assert [(problem.code, problem.device_uuid) for problem in reading.problems] == [
+        ("processes_failed", None)
+    ]
+    assert "as root" in reading.problems[0].message
+    assert [(use.device, use.pid) for use in reading.uses] == [(1, 77)]
+
+
+def test_warnings_among_processes_are_no_processes() -> None:
+    made, _ = collector(
+        help=HELP, gpu=TWO, apps=b"WARNING: infoROM is corrupted\nNo running processes found\n"
+    )
+    made.open()
+    assert made.read().problems == ()
+
+
+def test_a_warning_of_a_corrupted_inforom_is_passed_on() -> None:
+    made, runner = collector(help=HELP, gpu=TWO, apps=b"")
+    made.open()
+    run = runner.run
+
+    def warn(arguments: Sequence[str], deadline_seconds: float) -> bytes:
+        answer = run(arguments, deadline_seconds)
+        is_gpus = arguments[1].startswith("--query-gpu")
+        return answer + (b"\nWARNING: infoROM is corrupted at gpu 0000:02:00.0\n" if is_gpus else b"")
+
+    runner.run = warn  # type: ignore[method-assign]
+    (problem,) = made.read().problems
+    assert (problem.code, problem.device_uuid, problem.is_fault) == ("driver_warning", "GPU-1", False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "columns"),
+    [
+        ({"utilization.gpu": "101"}, ("utilization_gpu",)),
+        ({"utilization.gpu": "[Insufficient Permissions]"}, ("utilization_gpu",)),
+        ({"memory.used": "99999"}, ("memory_used_bytes",)),
+        ({"memory.total": "0", "memory.used": "[Unknown]"}, ("memory_total_bytes", "memory_used_bytes")),
+        ({"utilization.gpu": "[N/A]"}, None),
+        ({"utilization.gpu": "[Not Supported]"}, None),
+    ],
+)
+def test_what_decides_and_cannot_be_is_a_failure(changed: dict[str, str], columns: Any) -> None:
+    row = {"index": "0", "uuid": "GPU-0", "memory.total": "16000", "memory.used": "3", "utilization.gpu": "0"}
+    _, _, problems = row_device({**row, **changed})
+    assert [(problem.code, problem.columns) for problem in problems] == (
+        [("metric_failed", columns)] if columns else []
+    )
+
+
+SHARED_LOG = b"""<?xml version="1.0"?><nvidia_smi_log><driver_version>550.1</driver_version><gpu id="00000000:01:00.0">
+<uuid>GPU-0</uuid><product_name>A100</product_name><mig_mode><current_mig>Enabled</current_mig></mig_mode>
+<mig_devices><mig_device><index>0</index><gpu_instance_id>1</gpu_instance_id><compute_instance_id>0</compute_instance_id>
+</mig_device><mig_device><index>1</index><gpu_instance_id>1</gpu_instance_id><compute_instance_id>1</compute_instance_id>
+</mig_device></mig_devices><processes></processes></gpu></nvidia_smi_log>"""
+
+
+def test_slices_are_listed_once_when_the_query_fails() -> None:
+    """Twice the same device made the hub refuse the node for ever."""
+    made, _ = collector(help=HELP, gpu=CommandFailed("nvidia-smi", 2, b"", b"odd"), log=SHARED_LOG)
+    made.open()
+    reading = made.read()
+    assert [facts.kind for facts in reading.devices] == ["gpu", "slice", "slice"]
+    assert len({facts.uuid for facts in reading.devices}) == 3
+    assert [facts.gpu_instance for facts in reading.devices] == [None, 1, 1]
+    assert reading.devices[0].pci_bus_id == "00000000:01:00.0", "from the element's own id"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        b"",
+        b"<processes>N/A</processes>",
+        b"<processes><process_info><pid>N/A</pid></process_info></processes>",
+    ],
+)
+def test_a_log_without_a_list_of_processes_leaves_gpu_and_slices_unknown(listed: bytes) -> None:
+    reading = parse_log(SHARED_LOG.replace(b"<processes></processes>", listed), [])
+    assert [(p.code, p.device_uuid) for p in reading.problems if p.code == "processes_failed"] == [
+        ("processes_failed", facts.uuid) for facts in reading.devices
+    ]
+
+
+def test_the_log_of_newer_drivers() -> None:
+    log = b"""<nvidia_smi_log><gpu id="00000000:01:00.0"><uuid>GPU-0</uuid><product_name>A100</product_name>
+    <ecc_errors><volatile><sram_correctable>1</sram_correctable><sram_uncorrectable_parity>2</sram_uncorrectable_parity>
+    <sram_uncorrectable_secded>3</sram_uncorrectable_secded><dram_correctable>4</dram_correctable>
+    <dram_uncorrectable>5</dram_uncorrectable></volatile></ecc_errors>
+    <gpu_power_readings><power_draw>N/A</power_draw><average_power_draw>139.62 W</average_power_draw>
+    <instant_power_draw>142.33 W</instant_power_draw></gpu_power_readings>
+    <clocks_event_reasons><clocks_event_reason_gpu_idle>N/A</clocks_event_reason_gpu_idle></clocks_event_reasons>
+    <processes></processes></gpu></nvidia_smi_log>"""
+    (sample,) = parse_log(log, []).samples
+    assert (sample.ecc_corrected, sample.ecc_uncorrected) == (5, 10)
+    assert sample.power_watts == 139.62
+    assert sample.throttle_reasons is None, "N/A is not: none"
+
+
+def test_a_card_that_does_not_tell_its_memory_has_not_the_hosts() -> None:
+    old = b"index=0;uuid=GPU-0;name=NVIDIA GeForce GT 730;compute_cap=3.5;driver_version=384.1"
+    made, _ = collector(help=HELP, gpu=old, apps=b"")
+    made.open()
+    reading = made.read()
+    assert (reading.devices[0].memory_total_bytes, reading.samples[0].memory_used_bytes) == (None, None)

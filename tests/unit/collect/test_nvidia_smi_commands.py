@@ -10,6 +10,7 @@ import pytest
 
 from gpuherd.collect.commands import MAX_OUTPUT_BYTES, CommandFailed, LocalRunner
 from gpuherd.model.errors import Failed, Unavailable
+from support.running import PATIENCE_SECONDS
 
 
 def test_output_and_failure() -> None:
@@ -26,12 +27,10 @@ def test_output_and_failure() -> None:
 
 def test_a_hanging_command_is_ended_with_its_children(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    start = time.monotonic()
     with pytest.raises(Failed, match=r"did not end within 0\.5 s"):
         LocalRunner().run(["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"], 0.5)
-    assert time.monotonic() - start < 10
     pid = int(pid_file.read_text())
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_SECONDS
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < until, "the child's child still runs"
         time.sleep(0.01)

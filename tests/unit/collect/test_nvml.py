@@ -19,9 +19,12 @@ from gpuherd.collect.nvml.metrics import (
     MemoryV2,
     Utilization,
 )
+from gpuherd.collect.nvml.running import Running, RunningLists
 from gpuherd.collect.nvml.sleep import SleepWatch
+from gpuherd.collect.reading import no_progress
 from gpuherd.collect.xids import XIDS, xid_message
 from gpuherd.model.devices import DeviceSample, ThrottleReason
+from gpuherd.model.xids import is_xid_fault, xid_catalog
 
 DOC = (Path(__file__).parents[3] / "docs" / "collectors.md").read_text()
 POWER_AND_HEAT = ThrottleReason.POWER_CAP | ThrottleReason.SOFTWARE_THERMAL
@@ -81,11 +84,26 @@ def test_xids_are_documented() -> None:
         int(number): fault
         for number, fault in re.findall(r"^\| (\d+) \| [^|]+ \| (yes|no) \|$", DOC, re.MULTILINE)
     }
-    assert rows == {number: "yes" if meaning.is_fault else "no" for number, meaning in XIDS.items()}
+    assert rows == {number: "yes" if is_xid_fault(number) else "no" for number in XIDS}
+    agent = {number for number, meaning in XIDS.items() if meaning.is_fault}
+    assert agent == {number for number in xid_catalog() if is_xid_fault(number)}, "agent and hub agree"
     for number, meaning in XIDS.items():
         assert f"| {number} | {meaning.text} |" in DOC
     assert xid_message(79).startswith("Xid 79, the GPU has fallen off the bus: reboot")
     assert xid_message(4711).startswith("Xid 4711: see NVIDIA's")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [46, 48, 54, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 142, 143, *range(144, 152), 155, 156, 158],
+)
+def test_what_nvidia_answers_with_a_reset_or_worse_is_a_fault(number: int) -> None:
+    assert is_xid_fault(number)
+
+
+@pytest.mark.parametrize("number", [13, 31, 43, 45, 63, 92, 94, 154, 160, 4711])
+def test_what_nvidia_answers_with_less_is_none(number: int) -> None:
+    assert not is_xid_fault(number)
 
 
 def test_sleep(tmp_path: Path) -> None:
@@ -102,3 +120,37 @@ def test_sleep(tmp_path: Path) -> None:
     (power / "runtime_status").write_text("suspended\n")
     watch.watch({0: "00000000:3B:00.0"})
     assert not watch.is_asleep(0), "a GPU that may not sleep is not looked up again"
+
+
+class Lists:
+    """A driver that answers each question for processes with a status and a count."""
+
+    def __init__(self, status: int, count: int) -> None:
+        self.status, self.count = status, count
+        self.rooms: list[int] = []
+
+    def function(self, name: str) -> Any:
+        return self._answer if name.endswith("_v3") else None
+
+    def _answer(self, handle: Any, count_at: Any, buffer: Any) -> int:
+        self.rooms.append(count_at._obj.value)
+        count_at._obj.value = self.count
+        return self.status
+
+
+@pytest.mark.parametrize(
+    ("status", "count"),
+    [
+        pytest.param(7, 0, id="never enough room"),
+        pytest.param(7, 10**6, id="more than the bound"),
+        pytest.param(0, 10**6, id="cut without a word"),
+    ],
+)
+def test_a_list_that_the_driver_cuts_is_a_failure(status: int, count: int) -> None:
+    lists = Lists(status, count)
+    running = Running(lists, no_progress, lambda: 0.0)  # type: ignore[arg-type]
+    device = RunningLists(running, 0, None, is_whole=True)  # type: ignore[arg-type]
+    for _ in range(2):
+        _, failures = device.read(0, no_progress)
+        assert ("nvmlDeviceGetComputeRunningProcesses", 7) in failures
+    assert len(lists.rooms) < 100, "it is not asked for ever"

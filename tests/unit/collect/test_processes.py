@@ -167,6 +167,19 @@ def test_a_process_hidden_altogether_is_not_gone(tmp_path: Path) -> None:
     assert [found[pid][0].is_gone for pid in (7, 8)] == [False, True]
 
 
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_hidepid_is_noticed(proc: Proc, is_hidden: bool) -> None:
+    """hidepid=2 leaves out the folders of others; with hidepid=1 their files cannot be read."""
+    (proc.root / "self").mkdir()
+    (proc.root / "self" / "stat").write_bytes(b"7 (agent)")
+    (proc.root / "1").mkdir()
+    if not is_hidden:
+        (proc.root / "1" / "stat").write_bytes(b"1 (init)")
+    lookup = ProcessLookup(proc.root, trust_pids=True)
+    assert (lookup.hidden is not None) == is_hidden
+    assert not is_hidden or "hidepid" in (lookup.hidden or "")
+
+
 def test_overflow_user_is_unknown_in_a_user_namespace(proc: Proc) -> None:
     (proc.root / "self").mkdir()
     (proc.root / "self" / "uid_map").write_bytes(b"         0       1000          1\n")

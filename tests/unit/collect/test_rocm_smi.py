@@ -89,6 +89,29 @@ def test_words_that_are_no_values(word: str) -> None:
     assert reading.devices[0].uuid == "amd-card-0"
 
 
+@pytest.mark.parametrize(
+    ("usage", "total", "used", "columns"),
+    [
+        ("65535", "17163091968", "11022336", ("utilization_gpu",)),
+        ("101", "17163091968", "11022336", ("utilization_gpu",)),
+        ("-1", "17163091968", "11022336", ("utilization_gpu",)),
+        ("0", "17163091968", "18446744073709551615", ("memory_used_bytes",)),
+        ("0", "17163091968", "17163091969", ("memory_used_bytes",)),
+        ("0", "0", "11022336", ("memory_total_bytes",)),
+        ("N/A", "17163091968", "11022336", None),
+        ("100", "17163091968", "17163091968", None),
+    ],
+)
+def test_values_that_cannot_be_are_failures(
+    usage: str, total: str, used: str, columns: tuple[str, ...] | None
+) -> None:
+    values = {"GPU use (%)": usage, "VRAM Total Memory (B)": total, "VRAM Total Used Memory (B)": used}
+    document = {"card0": values, "system": {"Driver version": "6.2"}}
+    reading = parse_cards(json.dumps(document).encode())
+    told = [(p.code, p.device_uuid, p.columns) for p in reading.problems]
+    assert told == ([] if columns is None else [("metric_failed", "amd-card-0", columns)])
+
+
 class Scripted:
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -163,3 +186,35 @@ def test_any_json_gives_a_reading(document: dict[str, Any]) -> None:
 def test_any_bytes_give_a_reading_or_a_failure(content: bytes) -> None:
     with suppress(Failed):
         parse_cards(content)
+
+
+def test_names_of_rocm_3() -> None:
+    card = {
+        "Unique ID": "21b5140d8a7d4d62",
+        "vram Total Memory (B)": "17163091968",
+        "vram Total Used Memory (B)": "11022336",
+        "Fan Speed (%)": "20",
+        "sclk clock speed": "(852Mhz)",
+        "mclk clock speed": "(167Mhz)",
+        "GPU use (%)": "0",
+    }
+    reading = parse_cards(json.dumps({"card0": card}).encode())
+    (facts,), (sample,) = reading.devices, reading.samples
+    assert (facts.uuid, facts.memory_total_bytes) == ("GPU-21b5140d8a7d4d62", 17163091968)
+    assert (sample.memory_used_bytes, sample.fan_ratio) == (11022336, 0.2)
+    assert (sample.clock_sm_hertz, sample.clock_memory_hertz) == (852e6, 167e6)
+
+
+@pytest.mark.parametrize("system", [{}, {"system": {}}, {"system": "N/A"}, {"system": None}])
+def test_without_the_part_that_lists_processes_no_gpu_is_free(system: dict[str, Any]) -> None:
+    reading = parse_cards(json.dumps({"card0": card(), **system}).encode())
+    assert [(problem.code, problem.device_uuid) for problem in reading.problems] == [
+        ("processes_failed", None)
+    ]
+
+
+def test_a_process_in_words_of_another_shape_leaves_no_gpu_free() -> None:
+    document = {"card0": {"GPU use (%)": "0"}, "system": {"PID77": "python, many"}}
+    assert [problem.code for problem in parse_cards(json.dumps(document).encode()).problems] == [
+        "processes_failed"
+    ]

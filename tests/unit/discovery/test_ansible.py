@@ -143,7 +143,7 @@ def test_ports_in_patterns(pattern: str, host: str, port: str | None) -> None:
         ("[rpcservers:children]\nb\n[b:children]\nrpcservers\n", "contain each other"),
         ("[rpcservers:kids]\n", "hosts:1: [rpcservers:kids] is not known"),
         ("[rpcservers:vars]\njunk\n", 'hosts:2: "junk" is no variable'),
-        ("rpcservers:\n  hosts:\n    a:\n    a:\n", 'hosts:4: "a" stands in line 3 already'),
+        ("rpcservers:\n  hosts:\n    a:\n    a:\n", 'hosts:4: "a" is already in line 3'),
         ("rpcservers:\n  host:\n    a:\n", 'hosts:2: "host" is an unknown key'),
         ("rpcservers: [a]\n", 'hosts:1: the group "rpcservers" must be keys with values'),
         ("rpcservers:\n  hosts:\n    a/b:\n", 'hosts:3: "a/b" is no name'),

@@ -15,6 +15,7 @@ from gpuherd.discovery.ansible.variable_files import VariableFolders, parse_vari
 from gpuherd.discovery.settings import AnsibleSettings
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.targets import Target
+from support.running import PATIENCE_SECONDS
 
 HOSTS = "[gpu]\na\nb\n[other]\nc\n"
 VAULT = "$ANSIBLE_VAULT;1.1;AES256\n62313365396662343061393464336163\n"
@@ -147,7 +148,7 @@ def test_a_change_of_a_variable_is_noticed(tmp_path: Path) -> None:
             await asyncio.sleep(0.02)
             assert not waiting.done()
             write(tmp_path, **change)
-            await asyncio.wait_for(waiting, 10)
+            await asyncio.wait_for(waiting, PATIENCE_SECONDS)
             await finder.find()
             await finder.find()  # once more, as a new file is watched from now on
         assert [target.user for target in await finder.find()] == ["g", "b"]

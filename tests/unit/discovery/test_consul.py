@@ -128,6 +128,11 @@ def test_any_answer_gives_targets_or_a_failure(answer: bytes) -> None:
     assert complaint is None or complaint.startswith("consul: ")
 
 
+def test_an_answer_with_absurdly_many_entries_is_refused_as_a_whole() -> None:
+    with pytest.raises(Failed, match="more than 50000"):
+        parse_services(msgspec.json.encode([1] * 50_001), "consul")
+
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -158,6 +163,7 @@ def _with_server(handler: Handler, use: Callable[[str], Awaitable[None]]) -> Non
         (500, Failed, 'fails (500 "No cluster leader")'),
     ],
 )
+@pytest.mark.promise("no-redirect-followed")
 def test_an_answer_that_is_no_list(status: int, kind: type[Exception], complaint: str) -> None:
     async def answer(request: web.Request) -> web.Response:
         assert request.path == "/v1/catalog/service/gpu"  # a redirect is not followed

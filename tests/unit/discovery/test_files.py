@@ -15,6 +15,7 @@ from gpuherd.discovery.files import FileFinder, Reading, read_text
 from gpuherd.discovery.hosts_file import HostsFileFinder, parse_hosts
 from gpuherd.discovery.settings import HostsFileSettings
 from gpuherd.model.errors import Failed, Misconfigured
+from support.running import PATIENCE_SECONDS
 
 
 class Looks:
@@ -103,6 +104,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_host(hosts: Path) -> None:
         ("a\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
         (b"a\n" * 3_000_000, "is larger than"),
     ],
+    ids=["latin-1", "utf-16", "huge"],
 )
 def test_text_that_cannot_be_read(hosts: Path, content: bytes, complaint: str) -> None:
     hosts.write_bytes(content)
@@ -126,7 +128,7 @@ def test_reading_that_hangs_is_left_behind_and_not_repeated() -> None:
 
     def hang() -> str:
         started.append(1)
-        release.wait(30)
+        release.wait(PATIENCE_SECONDS)
         return "late"
 
     async def run() -> None:

@@ -18,6 +18,7 @@ from gpuherd.discovery.slurm.answers import SlurmNode, parse_json, parse_text, t
 from gpuherd.discovery.slurm.gres import GpuResources, parse_gres
 from gpuherd.model.errors import Failed, GpuherdError, Misconfigured
 from support.complaints import complaint_of
+from support.running import PATIENCE_SECONDS
 
 LINE = (
     "NodeName=gpu01 Arch=x86_64 CoresPerSocket=1 Gres=gpu:a100:8(S:0-1) NodeAddr=10.0.0.1 NodeHostName=gpu01.x "
@@ -153,12 +154,10 @@ def _path(kind: type, value: object) -> object:
 
 def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     _command(tmp_path, "scontrol", f"sleep 60 & echo $! > {tmp_path}/pid; wait")
-    began = time.monotonic()
     with pytest.raises(Failed, match="no answer within 1 s; is the controller"):
         asyncio.run(_finder(tmp_path, deadline_seconds=1).find())
-    assert time.monotonic() - began < 4
     child = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while _is_running(child):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -14,6 +14,7 @@ from gpuherd.discovery.ssh_config import SshConfigFinder, matches, parse_ssh_con
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.targets import Target
 from support.complaints import complaint_of
+from support.running import PATIENCE_SECONDS
 
 EXAMPLE = """\
 # mine
@@ -77,7 +78,7 @@ def test_included_files_are_read_from_the_ssh_folder(tmp_path: Path) -> None:
         waiting = asyncio.create_task(finder.wait())
         await asyncio.sleep(0)
         (folder / "conf.d/c.conf").write_text("Host gpu5\n")
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(waiting, PATIENCE_SECONDS)
         assert [target.name for target in await finder.find()] == ["gpu2", "gpu3", "gpu5", "gpu4", "gpu1"]
 
     asyncio.run(run())

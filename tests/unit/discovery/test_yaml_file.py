@@ -50,7 +50,7 @@ def test_no_hosts_is_an_answer(text: str) -> None:
     ("text", "complaint"),
     [
         ("web_port: 1\nhost: [a]\n", 'config.yml:2: "host" is an unknown key; did you mean "hosts"?'),
-        ("hosts: [a]\nhosts: [b]\n", 'config.yml:2: "hosts" stands in line 1 already'),
+        ("hosts: [a]\nhosts: [b]\n", 'config.yml:2: "hosts" is already in line 1'),
         ("rpc_port: many\n", "config.yml:1: rpc_port must be a number from 1 to 65535"),
         ("rpc_timeout: -1\n", "config.yml:1: rpc_timeout must be a number of seconds"),
         ("rpc_timeout: .inf\n", "config.yml:1: rpc_timeout"),

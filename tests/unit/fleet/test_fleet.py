@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 from msgspec import structs
@@ -276,8 +277,14 @@ def test_a_last_state_from_the_future_is_not_called_live(
     assert again.totals().nodes["offline"] == 1
 
 
+@pytest.mark.parametrize("error", [None, ValueError("an error in the hub's own code")])
 def test_a_damaged_last_state_leaves_the_node_never_seen(
-    fleet: Fleet, speaker: Callable[[str], Speaker], clock: ManualClock, caplog: pytest.LogCaptureFixture
+    fleet: Fleet,
+    speaker: Callable[[str], Speaker],
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception | None,
 ) -> None:
     node = speaker("n1")
     node.describe(GPU)
@@ -285,12 +292,16 @@ def test_a_damaged_last_state_leaves_the_node_never_seen(
     (kept,) = fleet.take_unsaved()
     again = Fleet(clock=clock)
     again.add_node("n1", "n1")
-    again.restore(structs.replace(kept, sample=b"\x00garbage"))
+    if error is None:
+        kept = structs.replace(kept, sample=b"\x00garbage")
+    else:
+        monkeypatch.setattr(again.memory, "see", Mock(side_effect=error))
+    again.restore(kept)
     again.tick()
     shown = again.node("n1")
     assert shown is not None
     assert shown.state == "never"
-    assert "cannot be read" in caplog.text
+    assert "cannot read the saved state" in caplog.text
 
 
 def test_a_change_of_layout_keeps_what_is_known_of_the_other_gpus(
@@ -308,8 +319,9 @@ def test_a_change_of_layout_keeps_what_is_known_of_the_other_gpus(
     fleet.tick()
     shown = fleet.node("n1")
     assert shown is not None
-    assert [device.facts.uuid for device in shown.devices] == ["GPU-1"]
+    assert [device.facts.uuid for device in shown.devices] == ["GPU-1", "GPU-0"]
     assert shown.devices[0].availability.since == pytest.approx(free_since)
+    assert shown.devices[1].availability.since == pytest.approx(clock.wall()), "since then it is missing"
 
 
 def test_users_are_gathered_over_nodes(fleet: Fleet, speaker: Callable[[str], Speaker]) -> None:
@@ -358,11 +370,29 @@ def test_a_plain_report_is_taken_like_a_run(fleet: Fleet, clock: ManualClock) ->
         sample=Sample(time=clock.wall(), devices=(WORKING,), uses=()),
     )
     fleet.accept_report("n1", report)
+    clock.advance(1.0)
     fleet.accept_report("n1", structs.replace(report, sample=Sample(time=clock.wall(), devices=(IDLE,))))
     assert utilization(fleet) == 0.0
     with pytest.raises(Refused, match="aligned"):
         fleet.accept_report("n1", structs.replace(report, sample=Sample(time=1.0, uses=(UseSample(),))))
     assert fleet.node_health()[0].refused == {"report_misaligned": 1}
+
+
+def test_an_error_of_the_hub_costs_a_frame_and_not_the_link(
+    fleet: Fleet, speaker: Callable[[str], Speaker], caplog: pytest.LogCaptureFixture
+) -> None:
+    node = speaker("n1")
+    node.describe(GPU)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fleet, "take_live", Mock(side_effect=ValueError("a mistake of ours")))
+        for _ in range(2):
+            with pytest.raises(Refused, match="an error of its own"):
+                node.sample(IDLE)
+    assert [record.exc_info is not None for record in caplog.records] == [True], "with its place, once"
+    node.sample(IDLE)
+    fleet.tick()
+    assert fleet.node_health()[0].refused == {"hub_error": 2}
+    assert fleet.devices()[0].availability.state == "free"
 
 
 def test_the_number_of_a_refused_frame_is_used_up(fleet: Fleet, speaker: Callable[[str], Speaker]) -> None:

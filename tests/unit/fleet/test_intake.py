@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import os
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from msgspec import structs
 
+from gpuherd.api.hub_clock import hub_clock_notice
 from gpuherd.fleet.fleet import Fleet
-from gpuherd.fleet.intake import Intake
+from gpuherd.fleet.intake import Intake, waiting_bound
 from gpuherd.fleet.rows import Floats
 from gpuherd.history.batch import (
     DEVICE_METRICS,
@@ -62,7 +67,11 @@ def ledger() -> Ledger:
 @pytest.fixture
 def intake(fleet: Fleet, clock: ManualClock, ledger: Ledger) -> Intake:
     fleet.intake = Intake(
-        clock=clock, names=fleet.names, accountant=ledger, oldest_seconds=30 * DAY, max_waiting_bytes=100_000
+        clock=clock,
+        names=fleet.names,
+        accountant=ledger,
+        oldest_seconds=30 * DAY,
+        bound_bytes=lambda: 100_000,
     )
     return fleet.intake
 
@@ -343,7 +352,7 @@ def test_what_is_older_than_all_that_is_kept_is_counted_and_left_out(
     assert intake.too_old_samples == 1
 
 
-def test_beyond_its_bound_it_gives_up_all_and_takes_nothing_until_it_is_told(
+def test_at_its_bound_it_keeps_what_waits_and_takes_nothing_more_until_it_is_told(
     clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
 ) -> None:
     nodes = [speaker("n1"), speaker("n2")]
@@ -353,22 +362,47 @@ def test_beyond_its_bound_it_gives_up_all_and_takes_nothing_until_it_is_told(
     while not intake.is_closed:
         rounds += 1
         clock.advance(1.0)
-        for node in nodes:
-            node.sample(IDLE)
-        assert intake.waiting_bytes <= 100_000
-        assert (intake.pause_seconds > 0) == (intake.waiting_bytes == 0 or intake.waiting_bytes > 25_000)
+        node = nodes[rounds % 2]
+        node.sample(IDLE)
+        assert (intake.pause_seconds > 0) == (intake.waiting_bytes > 25_000)
+    assert 100_000 < intake.waiting_bytes < 105_000
     assert intake.pause_seconds == 1.0
+    marks = {node.run.node_id: node.seq for node in nodes}
     nodes[0].sample(IDLE)
-    assert intake.gather() is None
-    missed = intake.reopen()
-    assert missed.keys() == {"n1", "n2"}
-    assert sum(missed.values()) == 2 * rounds + 1
-    nodes[0].sample(IDLE)
+    batch = written(intake)
+    assert len(batch.devices) == rounds, "all that was taken, and no more"
+    assert {mark.node_id: mark.seq for mark in batch.marks} == marks, "what came later is not taken for kept"
+    assert intake.reopen(10) == {"n1": 1}
+    assert not intake.has_given_up
+    nodes[1].sample(IDLE)
     assert len(written(intake).devices) == 1
 
 
+def test_nodes_of_which_something_is_missing_are_taken_up_again_some_at_a_time(
+    clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    nodes = [speaker("n1"), speaker("n2"), speaker("n3")]
+    for node in nodes:
+        node.describe(gpu(0))
+    turns = itertools.cycle(nodes)
+    while not intake.is_closed:
+        next(turns).sample(IDLE)
+    intake.gather()
+    for node in nodes[:2]:
+        node.sample(IDLE)
+    first = intake.reopen(1)
+    assert len(first) == 1
+    assert intake.has_given_up
+    assert not intake.is_closed
+    for node in nodes:
+        node.sample(IDLE)
+    assert {key.node_id for key in written(intake).devices.keys} == {"n3", *first}
+    assert {*intake.reopen(5), *first} == {"n1", "n2"}
+    assert not intake.has_given_up
+
+
 @pytest.mark.parametrize("is_past", [True, False])
-def test_a_node_that_takes_up_more_than_its_share_is_given_up_alone(
+def test_a_node_that_takes_up_more_than_its_share_costs_the_others_nothing(
     intake: Intake, speaker: Callable[[str], Speaker], is_past: bool
 ) -> None:
     greedy, modest = speaker("n1"), speaker("n2")
@@ -382,22 +416,46 @@ def test_a_node_that_takes_up_more_than_its_share_is_given_up_alone(
     while not intake.has_given_up:
         rounds += 1
         greedy.sample(IDLE)
-        assert intake.waiting_bytes <= 100_000
     assert not intake.is_closed
-    assert intake.waiting_bytes < 10_000
+    kept = greedy.seq
     modest.sample(IDLE)
     greedy.sample(IDLE)
     greedy.describe(gpu(0), gpu(1))
     batch = written(intake)
-    assert {key.node_id for key in batch.devices.keys} == {"n2"}
-    assert len(batch.devices) == 2
-    # Nothing of it is taken for kept: it is to be sent again.
-    assert {mark.node_id for mark in batch.marks} == {"n2"}
-    assert intake.reopen() == {"n1": rounds + 1}
+    counts = Counter(batch.devices.keys[subject].node_id for subject in batch.devices.subject)
+    assert counts == {"n1": rounds, "n2": 2}
+    # What came since is not taken for kept: it is to be sent again.
+    assert {mark.node_id: mark.seq for mark in batch.marks} == {"n1": kept, "n2": modest.seq}
+    assert intake.reopen(10) == {"n1": 1}
     assert not intake.has_given_up
     greedy.sample(IDLE, IDLE)
     assert {key.node_id for key in written(intake).devices.keys} == {"n1"}
     assert intake.waiting_bytes == 0
+
+
+def test_how_long_the_oldest_has_waited(
+    fleet: Fleet, clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker]
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    since = clock.monotonic()
+    for _ in range(3):
+        node.sample(IDLE)
+        clock.advance(1.0)
+    assert intake.waiting_since == since
+    fleet.tick()
+    newest = clock.monotonic()
+    node.sample(IDLE)
+    assert intake.gather() is not None
+    assert intake.waiting_since == newest, "it waits for its tick"
+    written(intake)
+    assert intake.waiting_since == math.inf
+
+
+def test_the_bound_grows_with_the_herd() -> None:
+    assert waiting_bound(10) == waiting_bound(100)
+    assert waiting_bound(7000) == 10 * waiting_bound(700)
+    assert waiting_bound(10**9) < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 3
 
 
 def test_a_clock_that_is_off_is_corrected(
@@ -428,6 +486,70 @@ def test_when_the_hubs_clock_is_set_every_sample_is_written_once_by_the_new_time
         times.append(clock.wall())
     assert written(intake).devices.time.tolist() == pytest.approx(times)
     assert len(ledger.samples) == 20
+
+
+@pytest.mark.parametrize(("delay", "is_moved"), [(5.0, False), (0.0, True)])
+def test_samples_that_a_busy_hub_reads_late_keep_their_times(
+    clock: ManualClock, intake: Intake, speaker: Callable[[str], Speaker], delay: float, is_moved: bool
+) -> None:
+    node = speaker("n1")
+    node.describe(gpu(0))
+    node.skew = -4.0  # as long as the hub takes to read it
+    intake.reading_delay_seconds = delay
+    times = []
+    for _ in range(10):
+        clock.advance(1.0)
+        node.sample(IDLE)
+        times.append(clock.wall() - 4.0)
+    assert (written(intake).devices.time.tolist() != times) == is_moved
+
+
+@pytest.mark.promise("hub-clock-is-said")
+@pytest.mark.parametrize(
+    ("skews", "ahead"),
+    [
+        ([-3600.0] * 3, 3600.0),
+        ([3600.0, 3601.0, 3599.0, 0.0], -3600.0),
+        ([-86_400.0, -86_400.0, -86_401.0, 50.0, 0.0], 86_400.0),
+        ([-3600.0] * 2, None),  # of so few nobody can tell
+        ([-3600.0, -3600.0, 0.0, 0.0], None),  # no majority
+        ([-3600.0, 7200.0, 90.0, -50.0], None),  # each wrong by itself
+        ([-10.0] * 5, None),  # may be the way
+        ([0.0] * 5, None),
+    ],
+)
+def test_most_nodes_that_differ_by_the_same_mean_that_the_hubs_clock_is_wrong(
+    clock: ManualClock,
+    intake: Intake,
+    speaker: Callable[[str], Speaker],
+    skews: list[float],
+    ahead: float | None,
+) -> None:
+    nodes = [speaker(f"n{number}") for number in range(len(skews))]
+    for node, skew in zip(nodes, skews, strict=True):
+        node.skew = skew
+        node.describe(gpu(0))
+    for _ in range(4):
+        clock.advance(1.0)
+        for node in nodes:
+            node.sample(IDLE)
+    written(intake)
+    doubt = intake.hub_clock_doubt
+    assert (None if doubt is None else doubt.ahead_seconds) == (
+        None if ahead is None else pytest.approx(ahead, abs=2.0)
+    )
+    if doubt is not None:
+        assert doubt.heard_nodes == len(skews)
+        told = hub_clock_notice(doubt)
+        assert ("ahead of" if doubt.ahead_seconds > 0 else "behind") in told.message
+        for node in nodes:  # put right
+            node.skew = 0.0
+        for _ in range(4):
+            clock.advance(1.0)
+            for node in nodes:
+                node.sample(IDLE)
+        written(intake)
+        assert intake.hub_clock_doubt is None
 
 
 def test_samples_are_kept_although_their_use_cannot_be_counted(

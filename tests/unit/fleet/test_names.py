@@ -51,6 +51,15 @@ def test_a_bare_address_is_shown_with_what_the_machine_calls_itself() -> None:
     assert names.node("fe80-1", "fe80::1", "gpu03") == "gpu03 (fe80::1)"
 
 
+def test_short_node_names_are_first_labels_unless_chosen_or_addresses() -> None:
+    names = Names(DisplaySettings(short_node_names=True, nodes={"gpu02.lab": "big.one"}))
+    assert names.node("gpu01.lab", "gpu01.lab", "gpu01.lab") == "gpu01"
+    assert names.node("gpu02.lab", "gpu02.lab", None) == "big.one"
+    assert names.node("192.168.0.3", "192.168.0.3", None) == "192.168.0.3"
+    assert names.node("192.168.0.3", "192.168.0.3", "gpu03.lab") == "gpu03 (192.168.0.3)"
+    assert names.node("x", ".lab", None) == ".lab"
+
+
 def test_nodes_come_in_the_chosen_order_then_as_people_count() -> None:
     names = Names(DisplaySettings(order=("h100-*", "login"), nodes={"b": "login"}))
     nodes = ["gpu10", "gpu2", "b", "h100-1", "a"]
@@ -83,3 +92,16 @@ def test_aliases_become_the_user_behind_them_and_settings_win() -> None:
 def test_any_names_can_be_sorted(names: list[str]) -> None:
     keys = [natural_key(name) for name in sorted(names, key=natural_key)]
     assert all(one <= other for one, other in pairwise(keys))
+
+
+def test_holders_of_bookings_are_written_freely_and_users_of_nodes_are_not() -> None:
+    names = Names(DisplaySettings(users={"caro": "carol"}))
+    assert [names.holder(name) for name in ("Caro", "+caro", "caro", "Carol", "Dan+")] == [
+        "carol",
+        "carol",
+        "carol",
+        "Carol",
+        "Dan+",
+    ]
+    assert names.user("Caro") == "Caro", "this one is asked for rights, too"
+    assert names.with_aliases(["Carol"]) == {"Carol"}

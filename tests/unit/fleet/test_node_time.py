@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 
@@ -25,14 +26,44 @@ def test_nothing_is_in_the_hubs_future() -> None:
 @pytest.mark.parametrize("skew", [-86_400.0, -5.0, 5.0, 86_400.0])
 def test_a_hello_tells_the_time(skew: float) -> None:
     node = NodeTime()
-    node.greet(HUB + skew, HUB)
+    node.greet(HUB + skew, HUB, 0.0)
     assert node.live(HUB + skew + 1.0, HUB + 1.0, 1.0, 1.0) == HUB + 1.0
     assert node.past(HUB + skew - 60.0, HUB + 1.0) == HUB - 60.0
 
 
+@pytest.mark.parametrize("round_trip_seconds", [5.0, 60.0, math.inf])
+def test_a_hello_that_may_only_be_late_moves_nothing(round_trip_seconds: float) -> None:
+    node = NodeTime()
+    node.greet(HUB - 5.0, HUB, round_trip_seconds)
+    assert node.is_right
+    assert node.past(HUB - 60.0, HUB) == HUB - 60.0
+
+
+@pytest.mark.parametrize("skew", [-86_400.0, -20.0, 20.0, 86_400.0])
+@pytest.mark.parametrize(("before", "after"), [(0.0, 5.0), (0.5, 5.0), (0.5, 0.5), (0.0, 0.0), (0.9, 0.1)])
+def test_a_hello_that_is_late_tells_the_time_nearly(skew: float, before: float, after: float) -> None:
+    # The hub's word takes `before` seconds to the node, the hello lies in the hub for `after` seconds.
+    node = NodeTime()
+    node.greet(HUB + before + skew, HUB + before + after, before + after)
+    assert node.offset_seconds == pytest.approx(-skew, abs=1.0)
+
+
+def test_a_hello_long_after_what_the_hub_sent_keeps_what_was_measured_before() -> None:
+    node = NodeTime()
+    node.greet(HUB - 100.0, HUB, 0.0)
+    node.greet(HUB - 70.0, HUB + 35.0, 35.0)
+    assert node.offset_seconds == 100.0
+
+
+def test_a_hello_from_the_future_is_a_wrong_clock_even_if_nothing_else_is_known() -> None:
+    node = NodeTime()
+    node.greet(HUB + 60.0, HUB, math.inf)
+    assert node.offset_seconds == -60.0
+
+
 def test_a_steady_offset_keeps_samples_evenly_apart() -> None:
     node = NodeTime()
-    node.greet(HUB - 100.0, HUB)
+    node.greet(HUB - 100.0, HUB, 0.0)
     delays = [0.1, 0.9, 0.2, 1.4, 0.3]
     times = [node.live(HUB - 100.0 + i, HUB + i + delay, i + delay, 1.0) for i, delay in enumerate(delays)]
     assert [later - earlier for earlier, later in itertools.pairwise(times)] == [1.0] * 4
@@ -64,7 +95,7 @@ def test_a_clock_that_drifts_is_followed_after_a_few_samples() -> None:
 
 def test_a_clock_that_is_put_right_is_believed_again() -> None:
     node = NodeTime()
-    node.greet(HUB + 3600.0, HUB)
+    node.greet(HUB + 3600.0, HUB, 0.0)
     node.live(HUB + 3601.0, HUB + 1.0, 1.0, 1.0)
     assert node.live(HUB + 2.5, HUB + 3.0, 3.0, 1.0) == HUB + 2.5
     assert node.offset_seconds == 0.0

@@ -55,13 +55,13 @@ def test_a_gpu_that_two_nodes_report_is_told_of_both_while_it_lasts(
         node.describe(card)
         node.sample(IDLE)
     fleet.tick()
-    fleet.note_twins()
+    fleet.note_duplicates()
     notes = {node.id: [note.code for note in node.notes] for node in fleet.nodes()}
     assert notes == {"one": ["same_gpu"], "other": ["same_gpu"], "third": []}
     clock.advance(100)
     one.sample(IDLE)
     fleet.tick()
-    fleet.note_twins()
+    fleet.note_duplicates()
     assert [node.notes for node in fleet.nodes()] == [(), (), ()], "the other has fallen silent"
 
 

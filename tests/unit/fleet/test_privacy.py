@@ -68,11 +68,11 @@ class Filling:
         return word
 
     def fill(self, kind: type[Any], /, **given: Any) -> Any:
-        texts = {
-            field.name: self.word(f"{kind.__name__}.{field.name}")
-            for field in msgspec.structs.fields(kind)
-            if field.name not in given and "str" in str(field.type) and "Literal" not in str(field.type)
-        }
+        texts: dict[str, Any] = {}
+        for field in msgspec.structs.fields(kind):
+            if field.name not in given and "str" in str(field.type) and "Literal" not in str(field.type):
+                word = self.word(f"{kind.__name__}.{field.name}")
+                texts[field.name] = (word,) if "tuple" in str(field.type) else word
         return kind(**{**texts, **given})
 
     def places(self, content: bytes) -> set[str]:
@@ -139,7 +139,10 @@ PUBLIC = {
 }
 MEMBER = PUBLIC | {
     "DeviceFacts.pci_bus_id",
+    "DeviceFacts.serial",
+    "DeviceFacts.health_checks",
     "HostFacts.hostname",
+    "HostFacts.boot_id",
     "HostFacts.os",
     "HostFacts.kernel",
     "HostFacts.architecture",
@@ -155,6 +158,7 @@ MEMBER = PUBLIC | {
     "Process.job",
     "the program",
     "Problem.code",
+    "Problem.columns",
     "Problem.message",
     "FleetNotice.code",
     "FleetNotice.message",
@@ -168,6 +172,7 @@ MEMBER = PUBLIC | {
     [
         ("counts", {"DeviceFacts.name", "DeviceFacts.profile"}),  # the model, in the totals
         ("public", PUBLIC),
+        ("names", PUBLIC | {"Process.user", "booking.holder"}),
         ("member", MEMBER),
         ("admin", MEMBER | {"the folder", "the rest of the command line"}),
     ],
@@ -190,6 +195,7 @@ GLANCED_BY_MEMBERS = GLANCED | {
     "HostFacts.hostname",
     "Process.user",
     "Problem.code",
+    "Problem.columns",
     "Problem.message",
     "FleetNotice.code",
     "FleetNotice.message",
@@ -199,7 +205,13 @@ GLANCED_BY_MEMBERS = GLANCED | {
 
 
 @pytest.mark.parametrize(
-    ("privacy", "shown"), [("public", GLANCED), ("member", GLANCED_BY_MEMBERS), ("admin", GLANCED_BY_MEMBERS)]
+    ("privacy", "shown"),
+    [
+        ("public", GLANCED),
+        ("names", GLANCED | {"Process.user", "booking.holder"}),
+        ("member", GLANCED_BY_MEMBERS),
+        ("admin", GLANCED_BY_MEMBERS),
+    ],
 )
 def test_a_glance_holds_these_texts_and_no_others(
     full_fleet: Fleet, filling: Filling, privacy: PrivacyClass, shown: set[str]
@@ -234,6 +246,8 @@ def test_command_lines_may_be_shown_to_all_who_see_names(
     seen = filling.places(everything(full_fleet, clock, Viewer(privacy="member")))
     assert "the rest of the command line" in seen
     assert filling.places(everything(full_fleet, clock, Viewer(privacy="public"))) == PUBLIC
+    without_login = filling.places(everything(full_fleet, clock, Viewer(privacy="names")))
+    assert without_login == PUBLIC | {"Process.user", "booking.holder"}
 
 
 # -- random herds --------------------------------------------------------------------------------------------------
@@ -270,15 +284,17 @@ herds = st.lists(
 def _secrets(herd: list[Any]) -> Iterator[tuple[PrivacyClass, str | None, str]]:
     """Give what is hidden: from which class on it is shown, whose it is, and the text."""
     for message, running, title, holder in herd:
-        yield from (("member", None, text) for text in (message, title, holder))
+        yield from (("member", None, text) for text in (message, title))
+        yield "names", None, holder
         for process in running:
-            yield from (
-                ("member", None, text) for text in (process.user, process.container, process.job) if text
-            )
+            if process.user:
+                yield "names", None, process.user
+            yield from (("member", None, text) for text in (process.container, process.job) if text)
             yield from (("admin", process.user, argument) for argument in process.arguments)
 
 
 @given(herds, st.booleans())
+@pytest.mark.promise("command-lines-for-owners")
 def test_no_private_text_reaches_a_lesser_class(herd: list[Any], has_aliases: bool) -> None:
     clock = ManualClock()
     names = Names(DisplaySettings(users={"zqalice": "zqalice the first"} if has_aliases else {}))
@@ -319,12 +335,13 @@ def test_no_private_text_reaches_a_lesser_class(herd: list[Any], has_aliases: bo
         )
     fleet.set_bookings(bookings)
     fleet.tick()
-    rank = ("counts", "public", "member", "admin")
+    rank = ("counts", "public", "names", "member", "admin")
     secrets = [*_secrets(herd)]
     alices = {text for _, owner, text in secrets if owner == "zqalice"}
     for viewer in (
         Viewer(privacy="counts"),
         Viewer(privacy="public"),
+        Viewer(privacy="names"),
         Viewer(privacy="member"),
         Viewer(privacy="member", account=ALICE),
         Viewer(privacy="admin"),
@@ -346,7 +363,7 @@ def test_the_edition_of_admins_is_the_whole_message(full_fleet: Fleet) -> None:
     )
 
 
-@pytest.mark.parametrize("privacy", ["counts", "public", "member", "admin"])
+@pytest.mark.parametrize("privacy", ["counts", "public", "names", "member", "admin"])
 def test_every_edition_is_a_message_of_the_stream(full_fleet: Fleet, privacy: PrivacyClass) -> None:
     change = full_fleet.snapshot()
     edition = msgspec.json.decode(encoded(full_fleet, change, privacy), type=FleetChange)
@@ -359,7 +376,7 @@ def test_every_edition_is_a_message_of_the_stream(full_fleet: Fleet, privacy: Pr
 
 def test_numbers_are_encoded_once_for_all_classes(full_fleet: Fleet) -> None:
     message = Message(full_fleet.snapshot())
-    faces: list[Face] = [full_fleet.face(privacy) for privacy in ("public", "member", "admin")]
+    faces: list[Face] = [full_fleet.face(privacy) for privacy in ("public", "names", "member", "admin")]
     assert len({id(FaceEditor(face).edition(message).numbers) for face in faces}) == 1
 
 

@@ -14,7 +14,7 @@ from gpuherd.model.bookings import DeviceBookingFacts, DeviceRef
 from gpuherd.model.devices import DeviceSample
 from gpuherd.model.processes import Process, ProcessUse
 from gpuherd.model.reports import Problem
-from support.herd import GIB, ManualClock, Speaker, gpu
+from support.herd import GIB, ManualClock, Speaker, gpu, settle
 
 KEYS = {
     "devices": ("row",),
@@ -166,6 +166,8 @@ def test_a_newcomer_is_not_told_of_a_device_what_was_true_of_another(
     assert fleet.change().device_states.state == ["free", "free"]
     shrinking.describe()
     shrinking.sample()
+    for uuid in ("GPU-0", "GPU-1"):
+        settle(fleet, "a", uuid, "forget")
     growing.describe(gpu(8), gpu(9))  # into the rows that the other one left
     growing.sample(*[DeviceSample(utilization_gpu=0.9)] * 2)
     assert fleet.snapshot().device_states.state == []

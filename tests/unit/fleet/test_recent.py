@@ -14,7 +14,7 @@ from gpuherd.fleet.recent import INTERVAL_SECONDS, MAX_DEVICES_TOLD, MOMENTS, Re
 from gpuherd.fleet.rows import DeviceRows, NodeRows
 from gpuherd.fleet.views import NODE_STATES
 from gpuherd.model.devices import DeviceSample
-from support.herd import GIB, IDLE, WORKING, ManualClock, Speaker, gpu
+from support.herd import GIB, IDLE, WORKING, ManualClock, Speaker, gpu, settle
 
 LIVE = NODE_STATES.index("live")
 Speakers = Callable[[str], Speaker]
@@ -127,7 +127,9 @@ def test_devices_keep_their_past_when_their_rows_move(fleet: Fleet, speaker: Spe
     herd.live(19, (first, (WORKING, IDLE)), (second, (IDLE,)))
     # The busy GPU is gone and another one has come: the rows of both nodes are handed out anew.
     first.describe(gpu(1), gpu(2), gpu(3))
-    herd.live(10, (first, (IDLE, WORKING, WORKING)), (second, (IDLE,)))
+    herd.live(1, (first, (IDLE, WORKING, WORKING)), (second, (IDLE,)))
+    settle(fleet, "first", "GPU-0", "forget")
+    herd.live(9, (first, (IDLE, WORKING, WORKING)), (second, (IDLE,)))
     devices = past(fleet, "first").devices
     assert devices.keys() == {"GPU-1", "GPU-2", "GPU-3"}
     assert set(devices["GPU-1"].utilization_gpu) == {0.0}

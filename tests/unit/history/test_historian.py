@@ -15,6 +15,7 @@ from gpuherd.history.settings import HistorySettings
 from gpuherd.history.store import SinkHealth
 from gpuherd.model.errors import Failed
 from support.batches import START, make_batch
+from support.running import PATIENCE_SECONDS
 
 HOUR = 3600
 
@@ -39,7 +40,7 @@ class Shelf:
 
     def take(self, batch: Batch, file: int) -> None:
         self.is_taking.set()
-        assert self.taking_gate.wait(30)
+        assert self.taking_gate.wait(PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
         if batch.notes:
@@ -47,7 +48,7 @@ class Shelf:
 
     def tend(self, now: float, open_file: int) -> None:
         self.is_tending.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(PATIENCE_SECONDS)
         self.tended.append(open_file)
         if self.error is not None:
             raise self.error
@@ -169,15 +170,15 @@ def test_appending_does_not_wait_for_tending(tmp_path: Path) -> None:
     shelf.gate.clear()
     tending = threading.Thread(target=historian.tend)
     tending.start()
-    assert shelf.is_tending.wait(30)
+    assert shelf.is_tending.wait(PATIENCE_SECONDS)
     historian.append(make_batch(0))
     assert len(shelf.taken) == 1
     closing = threading.Thread(target=historian.close)
     closing.start()
     assert shelf.is_open
     shelf.gate.set()
-    tending.join(30)
-    closing.join(30)
+    tending.join(PATIENCE_SECONDS)
+    closing.join(PATIENCE_SECONDS)
     assert not shelf.is_open
 
 
@@ -190,16 +191,16 @@ def test_a_store_elsewhere_that_is_frozen_keeps_no_other_from_its_turn(tmp_path:
     sending = threading.Thread(target=historian.tend_remote)
     sending.start()
     try:
-        assert elsewhere.is_tending.wait(10)
+        assert elsewhere.is_tending.wait(PATIENCE_SECONDS)
         for _ in range(3):
             own = threading.Thread(target=historian.tend_own)
             own.start()
-            own.join(10)
+            own.join(PATIENCE_SECONDS)
         assert len(here.tended) == 3
         assert elsewhere.tended == []
     finally:
         elsewhere.gate.set()
-        sending.join(10)
+        sending.join(PATIENCE_SECONDS)
     historian.tend()
     assert (len(here.tended), len(elsewhere.tended)) == (4, 2)
     historian.close()
@@ -211,13 +212,13 @@ def test_a_file_is_not_called_complete_before_all_that_is_in_it_was_handed_out(t
     shelf.taking_gate.clear()
     appending = threading.Thread(target=historian.append, args=[make_batch(0)])
     appending.start()
-    assert shelf.is_taking.wait(30)
+    assert shelf.is_taking.wait(PATIENCE_SECONDS)
     tending = threading.Thread(target=historian.tend)
     tending.start()
     assert not shelf.is_tending.wait(0.1)
     shelf.taking_gate.set()
-    appending.join(30)
-    tending.join(30)
+    appending.join(PATIENCE_SECONDS)
+    tending.join(PATIENCE_SECONDS)
     assert (len(shelf.taken), shelf.tended) == (1, [2])
     historian.close()
 

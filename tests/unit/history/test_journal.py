@@ -18,6 +18,7 @@ from gpuherd.history.batch import Batch, FrameMark, Numbering
 from gpuherd.history.journal import Journal, JournalFiles, Reading
 from gpuherd.history.tables.disk import DiskFull
 from gpuherd.model.errors import Failed
+from gpuherd.wire.marked_records import mark_of
 from support.batches import make_batch, same
 from support.soak import SOAK
 
@@ -303,7 +304,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 def test_a_record_of_no_sense_with_a_right_checksum_is_passed_over(tmp_path: Path) -> None:
     path = write(tmp_path, [make_batch(0), make_batch(1)])
     content = path.read_bytes()
-    mark, seed = journal_module._mark(path.name)
+    mark, seed = mark_of(path.name)
     payload = b"\x93\x01\x02\x03"
     record = (
         mark + len(payload).to_bytes(4, "little") + zlib.crc32(payload, seed).to_bytes(4, "little") + payload

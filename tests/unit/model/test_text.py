@@ -24,6 +24,7 @@ def test_hidden_characters_become_visible(text: str) -> None:
 
 
 @given(st.text(max_size=400), st.integers(min_value=1, max_value=200))
+@pytest.mark.promise("text-is-inert")
 def test_cleaned_text_is_short_visible_and_stays_clean(text: str, length: int) -> None:
     cleaned = clean(text, length)
     assert len(cleaned) <= length

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from gpuherd.sources.dial_gate import DialGate
+from support.running import PATIENCE_SECONDS
 
 FOR_EVER = 3600.0
 
@@ -37,7 +38,7 @@ def test_who_does_not_answer_gives_its_place_to_the_next() -> None:
         dead = [asyncio.create_task(dialled(gate, f"dead{number}", never, dialling)) for number in range(10)]
         answer = asyncio.Event()
         answer.set()
-        await asyncio.wait_for(dialled(gate, "living", answer, dialling), 5)
+        await asyncio.wait_for(dialled(gate, "living", answer, dialling), PATIENCE_SECONDS)
         assert len(dialling) == 11
         for task in dead:
             task.cancel()

@@ -77,7 +77,7 @@ def test_processes_belong_to_gpus_by_uuid_and_to_owners_by_pid() -> None:
     processes = found.table.processes
     assert [(p.pid, p.command) for p in processes] == [
         (500, "/opt/my,odd/python"),
-        (600, "/usr/bin/python"),
+        (600, "/usr/bin/python (ended; its children still run: 601)"),
         (700, "/usr/bin/python"),
     ]
     assert [use.device for use in found.table.uses] == [1, 1, 0]
@@ -85,6 +85,17 @@ def test_processes_belong_to_gpus_by_uuid_and_to_owners_by_pid() -> None:
     assert [p.user for p in processes] == ["alice", "bob", "carol"]  # by itself, by a child, by a parent
     assert [p.is_gone for p in processes] == [False, True, True]
     assert processes[0].started_at == WALL - 16195  # 10:00:05 two hours east is 08:00:05 UTC
+    assert processes[1].started_at == WALL - 52201, "its child's"
+    assert processes[2].started_at is None, "it is younger than its parent"
+
+
+def test_of_many_children_some_are_named() -> None:
+    children = ", ".join(f'"{pid}"' for pid in range(1000, 1100))
+    users = "".join(f"{pid} bob Sat Sep 12 23:59:59 2020\n" for pid in range(1000, 1100))
+    (_, process, _) = report(users=f'{{"600": [{children}]}}\n{users}'.encode()).table.processes
+    assert (
+        process.command == "/usr/bin/python (ended; its children still run: 1000, 1001, 1002, 1003, 1004, …)"
+    )
 
 
 def test_start_times_are_unknown_when_the_clock_of_the_node_is_off() -> None:
@@ -252,6 +263,31 @@ def test_a_whole_df_gives_all_disks() -> None:
     facts, _, used = read_host("gpu01", {**FILES, "disks": disks})
     assert [disk.mount for disk in facts.disks] == ["/", "/var/opt"]
     assert used == (1000 * 1024, 3000 * 1024)
+
+
+@pytest.mark.parametrize("device", ["rpool/ROOT/ubuntu_x1", "overlay", "/dev/mapper/vg0-root", "nas:/export"])
+def test_the_root_may_be_any_file_system(device: str) -> None:
+    status = STATUS.replace(b"/dev/sda1", device.encode())
+    facts, _, used = read_host("gpu01", {"status": status})
+    assert ([disk.mount for disk in facts.disks], used) == (["/"], (45123456 * 1024,))
+    disks = f"{device} 2000 1000 1000 50% /var/opt\ntmpfs 9 1 8 12% /run\n".encode()
+    facts, _, used = read_host("gpu01", {"disks": disks})
+    assert ([disk.mount for disk in facts.disks], used) == (["/var/opt"], (1000 * 1024,))
+
+
+def test_who_fills_the_local_disk() -> None:
+    local = b"12G\t/local/bob\n1,5T\t/local/too_much\n40.5G /local/alice\n9,9G\t/local/little\n4,0K\t/local\nx\n\xff\n"
+    facts, _, used = read_host("gpu01", {**FILES, "local": local})
+    root = 103081248 * 1024
+    assert [(disk.mount, disk.total_bytes) for disk in facts.disks] == [
+        ("/", root),
+        ("/local/alice", root),
+        ("/local/bob", root),
+    ]
+    assert used[1:] == (int(40.5 * 2**30), 12 * 2**30)
+    assert read_host("gpu01", {"local": local})[0].disks == (), "of what would that be a share?"
+    many = b"".join(b"11G /local/u%d\n" % number for number in range(1000))
+    assert len(read_host("gpu01", {**FILES, "local": many})[0].disks) == 32
 
 
 def test_nothing_is_unknown() -> None:

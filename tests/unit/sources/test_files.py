@@ -23,6 +23,9 @@ from gpuherd.sources.files import FolderWatch
 from gpuherd.sources.settings import FolderSettings
 from support.arrivals import KeptArrivals
 from support.herd import IDLE, ManualClock, gpu
+from support.running import PATIENCE_SECONDS
+from support.soak import SOAK
+from support.tally import Tally
 
 START = 1_600_000_200.0  # 2020-09-13T12:30:00Z
 
@@ -294,6 +297,34 @@ def test_hosts_are_bounded(tmp_path: Path) -> None:
         folder.write(f"gpu{number}.json", own_report(folder.clock.wall()))
     asyncio.run(folder.looks(2))
     assert len(folder.arrivals.nodes) == 3
+    said = folder.arrivals.left_out_of[str(folder.path)]
+    assert said is not None
+    assert "has files of 10 hosts, 7 more than folders.max_nodes" in said
+
+
+@pytest.mark.attack
+@pytest.mark.promise("known-hosts-first")
+def test_made_up_names_do_not_displace_a_host(tmp_path: Path, tally: Tally) -> None:
+    folder = Folder(tmp_path, max_nodes=3)
+    folder.write("gpu_01.json", own_report(folder.clock.wall()))
+    asyncio.run(folder.looks(1))
+    junk = 500 * SOAK
+    for number in range(junk):
+        folder.write(f"a{number}.json", own_report(folder.clock.wall()))
+    asyncio.run(folder.looks(1))
+    after_restart = Folder(tmp_path, max_nodes=3)
+    after_restart.arrivals.intake("gpu-01", "file", interval_seconds=60)
+    for known in (folder, after_restart):
+        known.clock.advance(60)
+        known.write("gpu_01.json", own_report(known.clock.wall()))
+        asyncio.run(known.looks(1))
+    held = [len(folder.arrivals.nodes["gpu_01"].reports) == 2, "gpu_01" in after_restart.arrivals.nodes]
+    tally.add("junk names in a drop folder", tries=2 * junk, held=junk * sum(held), lost=2 - sum(held))
+    assert held == [True, True]
+    for number in range(junk):
+        (folder.path / f"a{number}.json").unlink()
+    asyncio.run(folder.looks(1))
+    assert folder.arrivals.left_out_of == {str(folder.path): None}
 
 
 @looping
@@ -325,7 +356,7 @@ def test_a_folder_that_hangs_is_told_of_and_asked_once(
 
     def hang(*_: Any) -> tuple[dict[str, Any], int]:
         begun.append(None)
-        answered.wait(10)
+        answered.wait(PATIENCE_SECONDS)
         return {}, 0
 
     async def run() -> None:
@@ -386,3 +417,59 @@ async def test_an_error_of_one_look_is_not_told_again_at_the_next(
     folder.watch._read = reading  # type: ignore[method-assign]
     await folder.looks(2)
     assert folder.utilizations("gpu01") == [0.5]
+
+
+@looping
+async def test_hosts_json_says_who_is_shown_and_under_which_name(folder: Folder) -> None:
+    for host in ("gpu01", "gpu02", "oldhost"):
+        folder.drop(host)
+    folder.write("own.json", own_report(folder.clock.wall()))
+    folder.write("gpu01_local.txt", "12G\t/local/bob\n")
+    folder.write("gpu01_status.csv", "rpool/ROOT 103081248 45123456 52345678 47% /\n")
+    folder.write("statsV2.json", '{"time": 1, "data": {}}')
+    folder.write("hosts.json", '{"gpu01": "gpu01.lip6.fr", "gpu02": "", "later": "later.lip6.fr"}')
+    await folder.looks(3)
+    assert folder.arrivals.shown == {"gpu01": "gpu01.lip6.fr", "gpu02": "gpu02", "own": ""}
+    disks = folder.arrivals.nodes["gpu01"].last.facts.host.disks
+    assert [disk.mount for disk in disks] == ["/", "/local/bob"]
+    folder.write("hosts.json", '{"gpu01": "gpu01.lip6.fr"}')
+    folder.drop("gpu01", utilization=60)
+    await folder.looks(2)
+    assert folder.arrivals.nodes.keys() == {"gpu01", "own"}, "gpu02 was taken off the list"
+    folder.drop("gpu02", utilization=60)
+    (folder.path / "hosts.json").unlink()
+    await folder.looks(3)
+    assert folder.arrivals.nodes.keys() == {"gpu01", "own", "gpu02", "oldhost"}
+
+
+@pytest.mark.parametrize(
+    ("damaged", "told"),
+    [
+        (b'{"gpu01": "gpu01.lip6.fr",\n "gp', "line 2 is not JSON"),
+        (b"", "line 1 is not JSON"),
+        (b"{}", "it names no host"),
+        (b"[1]", "is not a table of hosts"),
+        (b"\xff\xfe{", "line 1 is not JSON"),
+        (b'{"gpu01": "x"}' + b" " * (4 << 20), "is larger than 4 MiB"),
+        (b'{"a":' * 100_000, "is nested too deeply"),
+    ],
+    ids=range(7),
+)
+def test_a_damaged_hosts_json_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damaged: bytes, told: str
+) -> None:
+    async def story() -> None:
+        folder = Folder(tmp_path)
+        folder.drop("gpu01")
+        folder.drop("oldhost")
+        folder.write("hosts.json", '{"gpu01": "gpu01.lip6.fr"}')
+        await folder.looks(2)
+        folder.write("hosts.json", damaged)
+        await folder.looks(3)
+        assert folder.arrivals.nodes.keys() == {"gpu01"}
+
+    asyncio.run(story())
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert told in line
+    assert line.startswith(f"{tmp_path}/hosts.json: ")
+    assert line.endswith("the last good list stays")

@@ -7,19 +7,22 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from gpuherd.model.errors import Refused
 from gpuherd.model.processes import ProcessTable
 from gpuherd.model.reports import Problem
 from gpuherd.sources.frame_rate import LIVE_BURST, LIVE_PER_SECOND, PAST_BURST
-from gpuherd.sources.push import NodeLinks
+from gpuherd.sources.push import Brake, NodeLinks
 from gpuherd.wire.codec import UnknownFrame, encode, hub_decoder
 from gpuherd.wire.frames import (
+    PACE_MINOR,
     PROTOCOL_MINOR,
     Ack,
     FactsFrame,
     Hello,
     Notice,
+    Pace,
     PastFrames,
     SampleFrame,
     TableFrame,
@@ -27,6 +30,7 @@ from gpuherd.wire.frames import (
 )
 from gpuherd.wire.matrix import LAYOUT
 from support.herd import ManualClock
+from support.running import PATIENCE_SECONDS
 
 
 class Pipe:
@@ -65,6 +69,10 @@ class Taken:
         self.resume_after_seq = resume_after_seq
         self.frames = 0
         self.refused: list[str] = []
+        self.expected_seconds: list[float] = []
+
+    def expect_every(self, interval_seconds: float) -> None:
+        self.expected_seconds.append(interval_seconds)
 
     def accept(self, frame: FactsFrame | TableFrame | SampleFrame | UnknownFrame, message: bytes) -> None:
         self.frames += 1
@@ -78,14 +86,16 @@ class Intake:
         self.received = 0
         self.refused: list[tuple[str, str]] = []
         self.hellos: list[Hello] = []
+        self.asked_at: list[float | None] = []
         self.runs: list[Taken] = []
         self.notes: dict[tuple[str, str], Problem | None] = {}
 
     def note(self, node_id: str, subject: str, problem: Problem | None) -> None:
         self.notes[node_id, subject] = problem
 
-    def open_run(self, node_id: str, hello: Hello) -> Taken:
+    def open_run(self, node_id: str, hello: Hello, *, asked_at: float | None = None) -> Taken:
         self.hellos.append(hello)
+        self.asked_at.append(asked_at)
         self.runs.append(Taken(hello.boot_id, self.received))
         return self.runs[-1]
 
@@ -121,7 +131,7 @@ async def settle() -> None:
 
 async def drain(pipe: Pipe) -> None:
     """Wait until all that was put in is read."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not pipe.inbox.empty():  # noqa: ASYNC110 - a queue has no such event
             await asyncio.sleep(0.005)
     await settle()
@@ -260,7 +270,7 @@ def test_stopping_does_not_wait_for_a_link_that_breaks_while_it_is_ended() -> No
             raise ConnectionResetError
 
         pipe.close = broken  # type: ignore[method-assign]
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await links.close_all()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -324,6 +334,25 @@ def test_an_older_run_comes_beside_the_current_one_and_both_are_acknowledged() -
         await settle()
         links.sweep()
         assert pipe.outbox[-1] == Ack(seq=2, boot_id="old")
+
+    play(story)
+
+
+def test_a_hello_comes_with_when_the_hub_sent_what_it_answers() -> None:
+    async def story(links: NodeLinks, intake: Intake, clock: ManualClock) -> None:
+        pipe = Pipe()
+        shaken_at = clock.monotonic()
+        task = asyncio.create_task(links.serve("a", pipe, asked_at=shaken_at))
+        clock.advance(5.0)
+        pipe.inbox.put_nowait(HELLO)
+        await settle()
+        welcomed_at = clock.monotonic()
+        clock.advance(7.0)
+        pipe.inbox.put_nowait(past(OLD_HELLO))
+        pipe.inbox.put_nowait(HELLO)
+        await settle()
+        assert intake.asked_at == [shaken_at, welcomed_at, welcomed_at]
+        assert not task.done()
 
     play(story)
 
@@ -474,3 +503,98 @@ def test_a_node_that_is_to_send_again_is_told_to_come_back() -> None:
         assert pipe.outbox[-1] == notice
 
     play(story)
+
+
+def hello_of(minor: int, interval_seconds: float = 1.0) -> bytes:
+    return encode(
+        Hello(
+            boot_id="boot",
+            layout=LAYOUT,
+            time=1.0,
+            interval_seconds=interval_seconds,
+            protocol_minor=minor,
+        )
+    )
+
+
+@pytest.mark.promise("overload-asks-for-less")
+def test_nodes_that_understand_it_are_asked_for_a_longer_interval_and_others_are_not() -> None:
+    async def story(links: NodeLinks, intake: Intake, clock: ManualClock) -> None:
+        pipes = [Pipe(), Pipe(), Pipe()]
+        for pipe, hello in zip(
+            pipes, (hello_of(PACE_MINOR), hello_of(PACE_MINOR - 1), hello_of(PACE_MINOR, 10.0)), strict=True
+        ):
+            pipe.inbox.put_nowait(hello)
+        tasks = [
+            asyncio.create_task(links.serve(name, pipe)) for name, pipe in zip("abc", pipes, strict=True)
+        ]
+        await settle()
+
+        def asked() -> list[list[float | None]]:
+            said = [[frame for frame in pipe.outbox if isinstance(frame, Pace)] for pipe in pipes]
+            return [[frame.interval_seconds for frame in frames] for frames in said]
+
+        links.set_stretch(1.0)
+        assert asked() == [[], [], []]
+        pipes[0].is_blocked = True
+        links.set_stretch(8.0)
+        assert asked() == [[], [], [60.0]]
+        assert links.asked_count == 1
+        pipes[0].is_blocked = False
+        links.set_stretch(8.0)
+        links.set_stretch(8.0)
+        assert asked() == [[8.0], [], [60.0]], "as soon as it can be said, and once"
+        assert links.asked_count == 2
+        clock.advance(11.0)
+        links.set_stretch(8.0)
+        assert asked() == [[8.0, 8.0], [], [60.0, 60.0]], "again now and then: a sign of life"
+        links.set_stretch(1.0)
+        clock.advance(11.0)
+        links.set_stretch(1.0)
+        assert asked() == [[8.0, 8.0, None], [], [60.0, 60.0, None]]
+        assert [run.expected_seconds for run in intake.runs] == [[8.0, 1.0], [], [60.0, 10.0]]
+        assert links.asked_count == 0
+        # A new run on the same link goes on at the pace that its node was asked for.
+        links.set_stretch(4.0)
+        pipes[0].inbox.put_nowait(hello_of(PACE_MINOR))
+        await settle()
+        assert intake.runs[-1].expected_seconds == [4.0]
+        await links.close_all()
+        await asyncio.gather(*tasks)
+
+    play(story)
+
+
+def test_a_link_whose_node_was_asked_for_a_long_interval_is_not_called_silent() -> None:
+    async def story(links: NodeLinks, _: Intake, clock: ManualClock) -> None:
+        pipe = Pipe()
+        pipe.inbox.put_nowait(hello_of(PACE_MINOR, 5.0))
+        task = asyncio.create_task(links.serve("a", pipe))
+        await settle()
+        links.set_stretch(4.0)
+        links.sweep()
+        clock.advance(150.0)
+        links.sweep()
+        await settle()
+        assert not task.done()
+        clock.advance(100.0)
+        links.sweep()
+        notice = await task
+        assert notice is not None
+        assert notice.code == "silent"
+
+    play(story)
+
+
+@pytest.mark.promise("overload-answers-pings")
+def test_reading_of_a_link_is_never_put_off_so_long_that_a_ping_waits_5_seconds() -> None:
+    clock = ManualClock()
+    brake = Brake(clock.monotonic())
+    waits = []
+    for _ in range(5):  # bursts of what has waited, as long as a link can hold, with a ping behind each
+        started = clock.monotonic()
+        for _ in range(1000):
+            clock.advance(brake.put_off(1.0, clock.monotonic()))
+        waits.append(clock.monotonic() - started)
+        clock.advance(15.0)
+    assert 0.0 < max(waits) < 5.0

@@ -13,7 +13,7 @@ import pytest
 
 from gpuherd.sources import resolving
 from gpuherd.sources.resolving import NodeResolver
-from support.running import until
+from support.running import PATIENCE_SECONDS, until
 
 ANSWER = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 80))]
 
@@ -30,7 +30,7 @@ def test_lookups_that_hang_are_given_up_and_stay_few(monkeypatch: pytest.MonkeyP
 
     def hang(host: str, *_: Any, **__: Any) -> list[Any]:
         begun.append(host)
-        answered.wait(30)
+        answered.wait(PATIENCE_SECONDS)
         return ANSWER
 
     async def story() -> None:
@@ -54,7 +54,7 @@ def test_an_error_that_comes_too_late_bothers_nobody(monkeypatch: pytest.MonkeyP
     complaints: list[Any] = []
 
     def fail(*_: Any, **__: Any) -> list[Any]:
-        answered.wait(30)
+        answered.wait(PATIENCE_SECONDS)
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
     async def story() -> None:
@@ -86,6 +86,6 @@ except OSError as error:
     print(error)
 """
     told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
     )
     assert "does not answer" in told.stdout

@@ -98,6 +98,6 @@ def test_a_hub_that_is_away(snap_compare: Compare) -> None:
 
 def test_before_the_first_answer(snap_compare: Compare) -> None:
     feed = ScriptedFeed(
-        Condition("away", "https://gpus.example.org cannot be reached: its name is not known")
+        Condition("away", "https://gpus.example.org cannot be reached: the host name is unknown")
     )
     assert snap_compare(TopApp(feed, me="user07", monotonic=StillClock(), zone=UTC), terminal_size=(80, 12))

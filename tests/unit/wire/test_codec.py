@@ -73,6 +73,7 @@ plain = st.recursive(
 
 
 @given(st.binary(max_size=300))
+@pytest.mark.promise("hostile-input-is-bounded")
 def test_any_bytes_are_a_frame_or_refused(message: bytes) -> None:
     for decoder, frames in ((agent_decoder(), AGENT_FRAMES), (hub_decoder(), HUB_FRAMES)):
         result = outcome(decoder, message)
@@ -124,6 +125,7 @@ def test_a_frame_over_the_size_cap_is_refused_unread() -> None:
 
 @pytest.mark.parametrize("depth", [200, 5_000, 200_000])
 @pytest.mark.parametrize("opening", [b"\x91", b"\x81\xa1a"])
+@pytest.mark.promise("hostile-input-is-bounded")
 def test_deep_nesting_is_refused(depth: int, opening: bytes) -> None:
     assert refusal(opening * depth + b"\xc0").code in ("frame_malformed", "frame_invalid")
     head = pack({**SAMPLE, "novelty": None})[:-1]
@@ -174,6 +176,7 @@ def _device(number: int) -> dict[str, Any]:
         (HELLO, ("layout", "host"), ["c"] * 128, ["c"] * 129),
     ],
 )
+@pytest.mark.promise("hostile-input-is-bounded")
 def test_caps_and_types_hold(base: dict[str, Any], path: tuple[str, ...], good: Any, bad: Any) -> None:
     assert not isinstance(agent_decoder().decode(pack(_with(base, path, good))), UnknownFrame)
     refused = refusal(pack(_with(base, path, bad)))

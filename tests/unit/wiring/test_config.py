@@ -40,8 +40,8 @@ def test_the_command_line_wins_and_none_does_not() -> None:
         ('[hub]\nallowed_hosts = ["a", 3]', "f.toml:2: hub.allowed_hosts[1]: expected `str`, got `int`"),
         ("hub = 3", "f.toml:1: hub: expected `object`, got `int`"),
         ("[hub", "f.toml: is not valid TOML"),
-        ('[hub]\ntrusted_proxies = ["x"]', 'f.toml:2: hub.trusted_proxies: "x" is no network'),
-        ('[hub]\nlisten = "here"', 'f.toml:2: hub.listen: "here" is no IP address with a port'),
+        ('[hub]\ntrusted_proxies = ["x"]', 'f.toml:2: hub.trusted_proxies: "x" is not a network'),
+        ('[hub]\nlisten = "here"', 'f.toml:2: hub.listen: "here" is not an IP address with a port'),
         (
             '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh", usr = "x" }',
             'f.toml:3: nodes[0].reach.usr: unknown key; did you mean "user"?',
@@ -88,7 +88,7 @@ def test_the_command_line_wins_and_none_does_not() -> None:
             '[[folders]]\npath = "a"\n\n[[folders]]\npaht = "b"',
             "f.toml:5: folders[1].paht: unknown key; did you",
         ),
-        ('[hub]\nbase_path = "gpus"', 'f.toml:2: hub.base_path: "gpus" is no plain absolute path'),
+        ('[hub]\nbase_path = "gpus"', 'f.toml:2: hub.base_path: "gpus" is not an absolute path'),
     ],
 )
 def test_a_bad_file_is_refused_by_name(text: str, complaint: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from gpuherd.cli.config import command
@@ -68,6 +69,17 @@ def test_no_secret_is_shown() -> None:
         assert "s3cret" not in text
         assert "hidden" not in text
         assert "db.example.org" in text
+
+
+@pytest.mark.promise("config-show-hides-passwords")
+@pytest.mark.parametrize(
+    "password", ["pa/ss1word", "p@ss1word", "p:ss1word", "1234/ss1word", "p@s/s1@word", "a?b#ss1word"]
+)
+def test_a_password_that_is_not_escaped_is_hidden_whole(password: str) -> None:
+    config = read_config(f'[hub]\nrecords_url = "postgresql://u:{password}@h/d"', "gpuherd.toml")
+    shown = config_shown(config, only_changed=True)
+    assert 'records_url = "postgresql://u:***@h/d"' in shown
+    assert "word" not in shown
 
 
 def test_the_command_shows_a_file(tmp_path: Path) -> None:

@@ -91,14 +91,16 @@ def test_every_part_of_the_past_is_in_the_charts(library: Library, past: DemoPas
                     assert value > 0.05
 
 
-def test_the_herd_as_a_whole_is_the_sum_of_its_devices(library: Library, past: DemoPast) -> None:
+@pytest.mark.parametrize("days", [1 / 24, 0.25, 1.0, 3.0, 7.0, 14.0])
+def test_the_herd_as_a_whole_is_the_sum_of_its_devices(library: Library, past: DemoPast, days: float) -> None:
+    """Every chart of the herd agrees with its inventory, however fine its part of the past is drawn."""
     end = NOW // 3600 * 3600
-    start = end - 14 * DAY
-    series = library.herd.series(start, end, type=None, max_points=200)
+    start = end - days * DAY
+    series = library.herd.series(start, end, type=None, max_points=1500)
     devices = len({key for key, _ in past.stays})
     by_state = {state: np.array(numbers, dtype=np.float64) for state, numbers in series.devices.items()}
     total = by_state["free"] + by_state["busy"] + by_state["held"]
-    assert total[1:-1] == pytest.approx(devices, rel=0.02)
+    assert total[1:-1].tolist() == pytest.approx([devices] * (len(total) - 2), rel=0.02)
     busy_hours = np.nansum(by_state["busy"][:-1]) * series.step_seconds / 3600
     until = series.times[-1]
     drawn = sum(
@@ -106,7 +108,11 @@ def test_the_herd_as_a_whole_is_the_sum_of_its_devices(library: Library, past: D
         for _, stay in past.stays
         if stay.load >= 0.05
     )
-    assert busy_hours == pytest.approx(drawn / 3600, rel=0.02)
+    assert busy_hours == pytest.approx(drawn / 3600, rel=0.02, abs=devices * series.step_seconds / 3600)
+    watched = library.herd.watched([start, start + (end - start) / 2, end])
+    assert watched.tolist() == pytest.approx([(end - start) / 2] * 2, rel=0.02)
+    per_device = np.array(series.power_watts[1:-1], dtype=np.float64) / devices
+    assert 20 < np.nanmin(per_device) <= np.nanmax(per_device) < 800
 
 
 def test_the_documentation_s_question_is_answered(

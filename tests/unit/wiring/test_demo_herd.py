@@ -6,9 +6,15 @@ import asyncio
 
 import pytest
 
+from gpuherd.agent.numbering import Numbering
 from gpuherd.collect.scenario import dump_scenario, parse_scenario
+from gpuherd.fleet.fleet import Fleet
+from gpuherd.wire.codec import agent_decoder
+from gpuherd.wire.frames import FactsFrame, Hello, SampleFrame, TableFrame
+from gpuherd.wire.matrix import LAYOUT
 from gpuherd.wiring.demo_herd import DemoNode, demo_herd
 from gpuherd.wiring.simulated_node import SimulatedNode
+from support.herd import ManualClock
 
 
 def by_name(herd: tuple[DemoNode, ...]) -> dict[str, DemoNode]:
@@ -90,3 +96,53 @@ def test_a_card_that_fails_before_the_first_report_has_a_name() -> None:
         return {device.name for device in node.devices}
 
     assert asyncio.run(play()) == {"NVIDIA L40S"}
+
+
+def test_a_hung_driver_has_its_gpus_also_when_it_hangs_from_the_start() -> None:
+    scenario = by_name(demo_herd(24, epoch=1000.0))["rtx-04"].scenario
+
+    async def play() -> int:
+        node = SimulatedNode(scenario, clock=lambda: 5000.0)
+        await node.read()
+        return len(node.devices)
+
+    assert asyncio.run(play()) == 4
+
+
+def test_pulled_braked_and_hung_cards_read_right_at_a_glance() -> None:
+    """What the demo's hub says of them, from the simulated driver to the totals."""
+    herd = by_name(demo_herd(24, epoch=1000.0))
+    (name,) = (node.name for node in herd.values() if node.pulled is not None)
+    clock = ManualClock()
+    fleet = Fleet(clock=clock)
+    shown, decoder = {}, agent_decoder()
+
+    async def play() -> None:
+        for node in (herd[name], herd["rtx-04"]):
+            fleet.add_node(node.name, node.name)
+            driver = SimulatedNode(node.scenario, clock=lambda: 1100.0 + clock.now, pulled=node.pulled)
+            hello = Hello(boot_id="b", layout=LAYOUT, time=clock.wall(), interval_seconds=60.0)
+            run, numbering = fleet.open_run(node.name, hello), Numbering()
+            for _ in range(8):
+                clock.advance(1.0)
+                for entry in numbering.entries(await driver.read()):
+                    frame = decoder.decode(entry.message)
+                    assert isinstance(frame, FactsFrame | TableFrame | SampleFrame)
+                    run.accept(frame, entry.message)
+                fleet.tick()
+            view = fleet.node(node.name)
+            assert view is not None
+            shown[node.name] = view
+
+    asyncio.run(play())
+    trouble = {
+        device.facts.index: device.availability.reason.partition(":")[0].partition(" since")[0]
+        for device in shown[name].devices
+        if device.availability.state == "fault"
+    }
+    assert trouble == {1: "power brake", 5: "missing"}
+    assert len(shown[name].devices) == 8
+    assert shown[name].problems[0].message.startswith("1 GPU missing since ")
+    assert {device.availability.state for device in shown["rtx-04"].devices} == {"fault"}
+    assert len(shown["rtx-04"].devices) == 4
+    assert fleet.totals().devices["fault"] == 2 + 4

@@ -188,7 +188,7 @@ export const words = {
     bookRunning: "Book what I am running",
     calendar: "Calendar link",
     calendarHint:
-      "Shows your bookings in a calendar program. Whoever has this address can read them: keep it to yourself.",
+      "Shows your bookings in a calendar program. Anyone with this address can read them: keep it to yourself.",
     calendarMake: "Make a link",
     calendarAgain:
       "A new link is shown once. Links that you made before keep working until you end them on your account page.",

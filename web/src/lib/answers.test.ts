@@ -25,6 +25,7 @@ function herdOf(nodes: readonly (readonly DeviceState[])[], facts: object = {}):
       ),
       device_states: states,
       host_states: { row: nodes.map((_, i) => i), state: nodes.map(() => "live") },
+      totals: { nodes: {}, devices: { free: 7 }, models: [] },
     }),
   );
   return herd;
@@ -32,11 +33,14 @@ function herdOf(nodes: readonly (readonly DeviceState[])[], facts: object = {}):
 
 describe("answer", () => {
   it("counts what is free by model and says where most of it is", () => {
-    const { models, counts } = answer(herdOf([["free", "busy"], ["free", "free", "fault"], ["offline"]]));
+    const { models } = answer(herdOf([["free", "busy"], ["free", "free", "fault"], ["offline"]]));
     expect(models).toHaveLength(1);
     expect(models[0]).toMatchObject({ shortName: "A100", free: 3, total: 6, memoryBytes: 80 * GIB });
     expect(models[0]?.best).toMatchObject({ node: { name: "node1" }, free: 2 });
-    expect(counts).toMatchObject({ free: 3, busy: 1, fault: 1, offline: 1, held: 0 });
+  });
+
+  it("counts as the hub does, which knows of GPUs that two nodes report", () => {
+    expect(answer(herdOf([["free"]])).counts).toEqual({ free: 7 });
   });
 
   it("says how many nodes have several free together, the largest first", () => {
@@ -156,7 +160,7 @@ describe("answer", () => {
     herd.apply(change({ tick: 2, after_tick: 1, devices: { row: [1], utilization_gpu: [0.5] } }));
     expect(answer(herd)).toBe(first);
     herd.apply(change({ tick: 3, after_tick: 2, device_states: { row: [1], state: ["free"] } }));
-    expect(answer(herd).counts.free).toBe(2);
+    expect(answer(herd).models[0]?.free).toBe(2);
     herd.apply(change({ tick: 4, after_tick: 3, host_states: { row: [0], state: ["stale"] } }));
     expect(answer(herd).troubledNodes).toBe(1);
     herd.apply(change({ tick: 5, after_tick: 4, removed: [0] }));

@@ -50,7 +50,10 @@ export interface Answers {
   readonly holders: readonly HolderAnswer[];
   /** What bookings tell to be free next, the first to end first. Of what is used without one nothing is known. */
   readonly next: readonly NextAnswer[];
+  /** As the hub counts: a GPU that two nodes report is one. */
   readonly counts: Readonly<Record<DeviceState, number>>;
+  /** GPUs of which nothing is known right now. */
+  readonly away: number;
   /** Nodes that do not report or report something wrong. */
   readonly troubledNodes: number;
 }
@@ -80,19 +83,10 @@ export function answer(herd: Herd): Answers {
 }
 
 function gather(herd: Herd): Answers {
+  const counts = herd.totals.devices as Record<DeviceState, number>;
   const models = new Map<string, ModelCount>();
   const holders = new Map<string | null, Growing<HolderAnswer>>();
   const together = new Map<number, number>();
-  const counts: Record<DeviceState, number> = {
-    free: 0,
-    busy: 0,
-    held: 0,
-    booked: 0,
-    fault: 0,
-    stale: 0,
-    offline: 0,
-    unknown: 0,
-  };
   const next = new Map<string, Growing<NextAnswer>>();
   let troubledNodes = 0;
   for (const node of herd.nodes) {
@@ -100,7 +94,6 @@ function gather(herd: Herd): Answers {
     let isTroubled = herd.nodeState(node.row) !== "live" || node.allProblems.length + node.notes.length > 0;
     for (const device of node.countable) {
       const state = herd.deviceState(device.row);
-      counts[state] += 1;
       if (state === "fault") isTroubled = true;
       const model = modelOf(models, device);
       if (!AWAY.has(state)) end(next, herd, node, device);
@@ -136,6 +129,7 @@ function gather(herd: Herd): Answers {
     ),
     next: [...next.values()].sort((a, b) => a.at - b.at || b.devices - a.devices),
     counts,
+    away: counts.stale + counts.offline + counts.unknown,
     troubledNodes,
   };
 }

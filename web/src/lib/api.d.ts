@@ -1,4 +1,4 @@
-// Generated from OpenAPI 74049ca7e78cde3bf5bafd52431228a0faa34c1c4b509cabb61a8c66d35e7cb3 by `npm run generate`; do not edit.
+// Generated from OpenAPI b2ef5dbf11434abb6b76f64c275be634d373d29019b7a9bf5f439d757c218280 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -14,8 +14,9 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change one's account
-         * @description Change what others read as one's name. All else is for admins.
+         * Change your account
+         * @description Change your display name. Only admins can change anything else. 409 ``name_taken``: another account or a
+         *     group has this name.
          */
         patch: operations["changeOwnAccount"];
         trace?: never;
@@ -30,10 +31,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have oneself forgotten
-         * @description Delete one's account, keys and calendars; bookings lose the name, those ahead are cancelled.
-         *
-         *     403 ``password_wrong``. 409 ``last_admin``: somebody must be left to administer the hub. 422 ``name_wrong``.
+         * Erase your account
+         * @description Delete your account, tokens and calendars. Past bookings lose the name, future ones are cancelled. 403
+         *     ``password_wrong``. 409 ``last_admin``: the hub needs an admin. 422 ``name_wrong``.
          */
         post: operations["eraseOwnAccount"];
         delete?: never;
@@ -50,10 +50,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything that is kept about oneself
-         * @description Account, sessions, tokens, calendars, bookings and the audit log's entries about oneself, as one file.
-         *
-         *     429 ``export_running``: one at a time.
+         * Everything that is stored about you
+         * @description Your account, sessions, tokens, calendars, bookings and audit entries, as one file. 429
+         *     ``export_running``: only one at a time.
          */
         get: operations["exportOwnAccount"];
         put?: never;
@@ -72,16 +71,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One's calendars
-         * @description Every calendar of one's own, the newest first; never their addresses.
+         * Your calendars
+         * @description Your calendars, the newest first, without their addresses.
          */
         get: operations["listFeeds"];
         put?: never;
         /**
-         * Make a calendar
-         * @description Make a calendar of bookings that any calendar program can read by its secret address.
-         *
-         *     The hub keeps only a digest of it, so it is shown this once. 422 ``unknown_device``; 409 ``too_many_feeds``.
+         * Create a calendar
+         * @description Create a calendar of bookings that any calendar program can read through its secret address. The hub
+         *     stores only a digest, so the address is shown only once. 422 ``unknown_device``; 409 ``too_many_feeds``.
          */
         post: operations["createFeed"];
         delete?: never;
@@ -102,7 +100,7 @@ export interface paths {
         post?: never;
         /**
          * End a calendar
-         * @description Void a calendar's address at once. 404: one has none with this id.
+         * @description Delete a calendar's address at once. 404: you have none with this id.
          */
         delete: operations["endFeed"];
         options?: never;
@@ -120,11 +118,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Change one's password
-         * @description All tokens and all other sessions of the account end.
-         *
-         *     403 ``password_wrong``: the old one is not right. 422 ``password_weak``: the new one will not do. 409
-         *     ``password_elsewhere``: another service keeps it.
+         * Change your password
+         * @description Ends all tokens and all other sessions of the account. 403 ``password_wrong``: the old password is wrong.
+         *     422 ``password_weak``: the new one is too weak. 409 ``password_elsewhere``: another service manages it.
          */
         post: operations["changePassword"];
         delete?: never;
@@ -141,15 +137,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where one is logged in
-         * @description Every browser that is logged in as oneself, the newest first.
+         * Your sessions
+         * @description Your sessions, the newest first.
          */
         get: operations["listOwnSessions"];
         put?: never;
         post?: never;
         /**
          * Log out everywhere else
-         * @description End all of one's sessions but this one.
+         * @description End all your sessions except this one.
          */
         delete: operations["endOtherSessions"];
         options?: never;
@@ -169,7 +165,7 @@ export interface paths {
         post?: never;
         /**
          * Log out somewhere else
-         * @description End one of one's sessions. 404: one has none with this id.
+         * @description End one of your sessions. 404: you have none with this id.
          */
         delete: operations["endOwnSession"];
         options?: never;
@@ -185,16 +181,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One's API tokens
-         * @description Every valid token of one's own, the newest first; never their secrets.
+         * Your API tokens
+         * @description Your valid tokens, the newest first, without their secrets.
          */
         get: operations["listTokens"];
         put?: never;
         /**
-         * Make an API token
-         * @description Make a key for a program. The hub keeps only its digest, so it is shown this once.
-         *
-         *     422 ``scope_needs_role``: more than one may oneself. 409 ``too_many_tokens``.
+         * Create an API token
+         * @description Create a token for a program. The hub stores only a digest, so the token is shown only once. 422
+         *     ``scope_needs_role``: your role does not allow this scope. 409 ``too_many_tokens``.
          */
         post: operations["createToken"];
         delete?: never;
@@ -215,7 +210,7 @@ export interface paths {
         post?: never;
         /**
          * End an API token
-         * @description Void a token at once. 404: one has none with this id.
+         * @description End a token at once. 404: you have none with this id.
          */
         delete: operations["endToken"];
         options?: never;
@@ -232,15 +227,14 @@ export interface paths {
         };
         /**
          * All accounts
-         * @description Everyone who can log in, and those who are disabled.
+         * @description All accounts, including disabled ones.
          */
         get: operations["listAccounts"];
         put?: never;
         /**
-         * Make an account
-         * @description Make a local account. Unless a password is given, one is made up and told in the answer, this once.
-         *
-         *     400 ``name_invalid``. 409 ``name_taken``, ``linux_name_taken``. 422 ``password_weak``.
+         * Create an account
+         * @description Create a local account. Without a password, one is generated and shown only in this response. 400
+         *     ``name_invalid``. 409 ``name_taken``, ``linux_name_taken``. 422 ``password_weak``.
          */
         post: operations["createAccount"];
         delete?: never;
@@ -264,20 +258,19 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Forget a person
-         * @description Delete an account, its keys and calendars; bookings lose the name, those ahead are cancelled.
-         *
-         *     To keep someone out without losing anything, change ``is_disabled`` instead. 409 ``last_admin``.
+         * Erase an account
+         * @description Delete an account, its tokens and calendars. Past bookings lose the name, future ones are cancelled. To
+         *     lock someone out without losing anything, set ``is_disabled`` instead. 409 ``last_admin``.
          */
         delete: operations["eraseAccount"];
         options?: never;
         head?: never;
         /**
          * Change an account
-         * @description Change role, groups, names, or keep someone out. Open streams of the person end at once.
-         *
-         *     A token may neither change a role nor let someone in again: 403 ``forbidden``.
-         *     409 ``last_admin``: somebody must be left to administer the hub; ``linux_name_taken``.
+         * @description Change role, groups or names, or disable an account. Its open streams end at once. A token can change the
+         *     display name and disable an account. Role, groups, ``linux_names`` and enabling need a login in the
+         *     browser: 403 ``forbidden``. 409 ``last_admin``: the hub needs an admin; ``linux_name_taken``;
+         *     ``name_taken``: another account or a group has this display name.
          */
         patch: operations["changeAccount"];
         trace?: never;
@@ -290,10 +283,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything that is kept about a person
-         * @description Account, sessions, tokens, calendars, bookings and the audit log's entries about a person, as one file.
-         *
-         *     429 ``export_running``: one at a time.
+         * Everything that is stored about a person
+         * @description Account, sessions, tokens, calendars, bookings and audit entries of a person, as one file. 429
+         *     ``export_running``: only one at a time.
          */
         get: operations["exportAccount"];
         put?: never;
@@ -315,9 +307,8 @@ export interface paths {
         put?: never;
         /**
          * Reset a password
-         * @description Make up a new password, told in the answer this once. Sessions, tokens and calendars of the person end.
-         *
-         *     409 ``password_elsewhere``: another service keeps it.
+         * @description Generate a new password, shown only in this response. Ends sessions, tokens and calendars of the person.
+         *     409 ``password_elsewhere``: another service manages it.
          */
         post: operations["resetPassword"];
         delete?: never;
@@ -375,7 +366,7 @@ export interface paths {
         };
         /**
          * The audit log
-         * @description Entries that match all that is asked for, the newest first. For the next page, give the last one's number as
+         * @description Entries that match all filters, the newest first. For the next page, send the number of the last one as
          *     ``before``.
          */
         get: operations["searchAudit"];
@@ -395,8 +386,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What I may book
-         * @description One's own limits, and how much of them is used.
+         * Your booking limits
+         * @description Your limits, and how much of them you have used.
          */
         get: operations["getBookingPolicy"];
         put?: never;
@@ -416,16 +407,16 @@ export interface paths {
         };
         /**
          * Bookings
-         * @description Bookings, the newest first. For the next page, give the last one's number as ``before``.
+         * @description Bookings, the newest first. For the next page, send the number of the last one as ``before``.
          */
         get: operations["listBookings"];
         put?: never;
         /**
          * Book
-         * @description Book devices, all or none; a weekly booking gives one for each week.
-         *
-         *     With ``dry_run`` nothing is booked and the status is 200. 409 ``conflict``: something is booked already; the
-         *     error lists what is in the way and when all would be free. 422: a field cannot be taken; ``path`` names it.
+         * @description Book devices, all or none; a weekly booking creates one for each week. With ``dry_run``, nothing is
+         *     booked and the status is 200. 409 ``conflict``: a device is already booked; the error lists the conflicts
+         *     and when all devices are free. 422: a field is invalid; ``path`` names it; ``idempotency_key_reused``:
+         *     the key was used with another request.
          */
         post: operations["createBooking"];
         delete?: never;
@@ -443,7 +434,7 @@ export interface paths {
         };
         /**
          * One booking
-         * @description One booking, whatever its state. 404: there is none with this number.
+         * @description One booking in any state. 404: there is none with this number.
          */
         get: operations["getBooking"];
         put?: never;
@@ -453,7 +444,7 @@ export interface paths {
         head?: never;
         /**
          * Change a booking
-         * @description Change a booking as one whole. 409 ``past``: it is over; ``changed_meanwhile``: read it again first.
+         * @description Change a booking as a whole. 409 ``past``: it is over; ``changed_meanwhile``: read it again first.
          */
         patch: operations["changeBooking"];
         trace?: never;
@@ -469,7 +460,7 @@ export interface paths {
         put?: never;
         /**
          * Approve a booking
-         * @description Let a pending booking stand. 409 ``changed_meanwhile``: it is not what was read; look at it again.
+         * @description Approve a pending booking. 409 ``changed_meanwhile``: it has changed since you read it; read it again.
          */
         post: operations["approveBooking"];
         delete?: never;
@@ -489,9 +480,9 @@ export interface paths {
         put?: never;
         /**
          * Cancel a booking
-         * @description Cancel one that has not begun, or with ``series`` this one and all later ones of its weekly series.
-         *
-         *     Of a running one only the later ones can be cancelled; release it. The answer is what was cancelled.
+         * @description Cancel a booking that has not started; with ``series``, this one and all later ones of its weekly series.
+         *     If it has started, only the later ones can be cancelled; release it instead. The response is what was
+         *     cancelled.
          */
         post: operations["cancelBooking"];
         delete?: never;
@@ -511,7 +502,7 @@ export interface paths {
         put?: never;
         /**
          * Book the same again
-         * @description Book the same devices at another time, for oneself; also those of a booking of someone else.
+         * @description Book the same devices at another time for yourself. You can also copy someone else's booking.
          */
         post: operations["copyBooking"];
         delete?: never;
@@ -531,7 +522,7 @@ export interface paths {
         put?: never;
         /**
          * Extend a booking
-         * @description Give a booking a later end, within what one may book.
+         * @description Set a later end, within your limits.
          */
         post: operations["extendBooking"];
         delete?: never;
@@ -551,7 +542,7 @@ export interface paths {
         put?: never;
         /**
          * Refuse a booking
-         * @description Turn a pending booking down; its devices are free again. 409 ``changed_meanwhile``: see approve.
+         * @description Refuse a pending booking; its devices can be booked again. 409 ``changed_meanwhile``: see approve.
          */
         post: operations["refuseBooking"];
         delete?: never;
@@ -571,7 +562,7 @@ export interface paths {
         put?: never;
         /**
          * Release a booking
-         * @description Give devices back: one that runs ends now, one that has not begun is cancelled.
+         * @description End a current booking now, or cancel one that has not started.
          */
         post: operations["releaseBooking"];
         delete?: never;
@@ -589,10 +580,8 @@ export interface paths {
         };
         /**
          * A calendar of bookings
-         * @description Bookings in iCalendar form (RFC 5545), up to a year back.
-         *
-         *     The address itself is the key: no login is asked for. It ends with its owner's account, and when its owner ends
-         *     it. 404: nobody has this address.
+         * @description Bookings in iCalendar format (RFC 5545), up to a year back. The address is the secret: no login is
+         *     needed. It ends with its owner's account, or when the owner deletes it. 404: this address does not exist.
          */
         get: operations["readCalendar"];
         put?: never;
@@ -613,11 +602,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Become a node
-         * @description Exchange a join token for a credential of this node's own.
-         *
-         *     403: the token is unknown, spent or expired. 409: the name is taken, or the credential is another node's.
-         *     429: too many failed attempts.
+         * Enrol a node
+         * @description Exchange a join token for the node's own credential. 403: the token is unknown, used up or expired. 409:
+         *     the name is taken, or the credential belongs to another node. 429: too many failed attempts.
          */
         post: operations["enroll"];
         delete?: never;
@@ -635,8 +622,8 @@ export interface paths {
         };
         /**
          * The whole herd
-         * @description All nodes with their devices, processes and totals, as of the last tick. For scripts: the page reads
-         *     the stream. Of a large herd, name the node that matters: each is some 10 KB.
+         * @description All nodes with their devices, processes and totals, as of the last tick. For scripts; the page reads the
+         *     stream. In a large herd, select the node you need: each takes about 10 KB.
          */
         get: operations["getFleet"];
         put?: never;
@@ -655,11 +642,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is free, and who has what
-         * @description All nodes and devices with their states, users and bookings, as columns, as of the last tick.
-         *
-         *     A seventh of what ``GET /fleet`` tells, and a twentieth with ``Accept-Encoding: gzip``: for whoever asks often,
-         *     or for a herd of thousands. Command lines and whatever a look does not show are left out.
+         * What is free, and who holds what
+         * @description All nodes and devices with their states, users and bookings, as columns, as of the last tick. A seventh
+         *     of the size of ``GET /fleet``, and a twentieth with ``Accept-Encoding: gzip``: for frequent requests or
+         *     large herds. Command lines and other details are left out.
          */
         get: operations["getGlance"];
         put?: never;
@@ -679,7 +665,8 @@ export interface paths {
         };
         /**
          * GPUs and slices
-         * @description Every GPU and slice with its availability, numbers and processes.
+         * @description Every GPU and slice with its availability, metrics and processes. With ``state``, a GPU that is split is
+         *     left out if its slices have the same state.
          */
         get: operations["listGpus"];
         put?: never;
@@ -698,11 +685,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How the hub is doing
-         * @description Status with reasons, every loop, the store, links, viewers, and how each node's frames fare.
-         *
-         *     The answer is 200 as long as the hub can answer at all; look at ``status``. Who sees no names sees nothing but
-         *     that, and errors of the hub's own parts are for admins.
+         * Health of the hub
+         * @description Status with reasons, every loop, the store, connections, viewers, and statistics of each node's frames.
+         *     The response is 200 as long as the hub can respond; check ``status``. Viewers who see no names get only
+         *     the status, and only admins see errors of the hub's parts.
          */
         get: operations["getHealth"];
         put?: never;
@@ -722,10 +708,9 @@ export interface paths {
         };
         /**
          * Devices over time
-         * @description Numbers of devices on one grid of equal steps, with the state that each was in.
-         *
-         *     Null is a gap: nothing is known of that step. Each point stands for its whole step; what it was made of is told
-         *     in ``resolution``, and what should be there and is not in ``missing``.
+         * @description Metrics of devices in equal steps, with the state of each. Null is a gap: nothing is known about that
+         *     step. Each point stands for its whole step. ``resolution`` says what it was calculated from, ``missing``
+         *     what is missing.
          */
         get: operations["getDeviceHistory"];
         put?: never;
@@ -745,7 +730,7 @@ export interface paths {
         };
         /**
          * The herd over time
-         * @description How many devices were in which state, and how busy all were together; all or those of one type.
+         * @description How many devices were in which state, and how busy they were; all, or those of one type.
          */
         get: operations["getHerdHistory"];
         put?: never;
@@ -765,7 +750,7 @@ export interface paths {
         };
         /**
          * A node's host over time
-         * @description Numbers of a node's host, as those of devices. Nodes that are gone are remembered.
+         * @description Metrics of a node's host, in the same format as devices. Nodes that are gone are included.
          */
         get: operations["getHostHistory"];
         put?: never;
@@ -785,7 +770,7 @@ export interface paths {
         };
         /**
          * A user over time
-         * @description How many GPUs someone held, in steps of a quarter of an hour or more. Nobody of this name held none.
+         * @description How many GPUs a user held, in steps of a quarter of an hour or more. An unknown name held none.
          */
         get: operations["getUserHistory"];
         put?: never;
@@ -805,9 +790,8 @@ export interface paths {
         };
         /**
          * Log in with single sign-on
-         * @description For browsers: leads to the provider, which sends them back to the callback.
-         *
-         *     If the provider is down, back to the login form, which says so.
+         * @description For browsers: redirects to the provider, which redirects back to the callback. If the provider is down,
+         *     the login form says so.
          */
         get: operations["startRedirectLogin"];
         put?: never;
@@ -826,10 +810,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Come back from single sign-on
-         * @description For browsers that come back from the provider: logs in and leads to the page.
-         *
-         *     If that does not work, to the login form, which says why.
+         * Return from single sign-on
+         * @description For browsers that return from the provider: logs in and redirects to the page. If that fails, the login
+         *     form says why.
          */
         get: operations["finishRedirectLogin"];
         put?: never;
@@ -849,7 +832,7 @@ export interface paths {
         };
         /**
          * All nodes
-         * @description Every enrolled node, also those that have never reported.
+         * @description Every node, including those that have never reported.
          */
         get: operations["listNodes"];
         put?: never;
@@ -880,6 +863,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/nodes/{node_id}/acknowledge-gpu": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acknowledge a GPU's faults
+         * @description Acknowledge the remembered Xids and the ECC errors of a GPU: only new ones are faults. 404: this node has
+         *     no GPU with this UUID.
+         */
+        post: operations["acknowledgeGpu"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{node_id}/forget-gpu": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Forget a missing GPU
+         * @description Confirm that a missing GPU was taken out. 404: no such GPU is missing.
+         */
+        post: operations["forgetGpu"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/nodes/{node_id}/recent": {
         parameters: {
             query?: never;
@@ -889,9 +913,8 @@ export interface paths {
         };
         /**
          * A node's last minutes
-         * @description The last 15 minutes of a node and its devices, one moment each 5 seconds.
-         *
-         *     Null is unknown, also where the node was not live. For what comes next, follow the stream.
+         * @description The last 15 minutes of a node and its devices, in steps of 5 seconds. Null is unknown, also while the
+         *     node was not live. For newer values, follow the stream.
          */
         get: operations["getRecent"];
         put?: never;
@@ -913,9 +936,9 @@ export interface paths {
         put?: never;
         /**
          * Report as a node
-         * @description Take a report of the node whose credential is in ``Authorization: Bearer``.
-         *
-         *     The report never says whose it is: a node speaks only for itself. Repeating a report is harmless.
+         * @description Accept a report of the node whose credential is in ``Authorization: Bearer``. A node can report only for
+         *     itself. Repeating a report is harmless. 429 ``too_many_frames``: this node sends too much, over WebSocket
+         *     and HTTP together; the hub shows that on the node.
          */
         post: operations["postReport"];
         delete?: never;
@@ -932,22 +955,21 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who am I
-         * @description Who asks, what is shown to them, and how one can log in.
+         * Current session
+         * @description Who you are, what you can see, and how you can log in.
          */
         get: operations["getSession"];
         put?: never;
         /**
          * Log in
-         * @description Log in with a name and password; the answer sets a cookie.
-         *
-         *     401 ``login_failed``: the name or the password is wrong. 403 ``insecure``: passwords are not taken over plain
-         *     HTTP. 429: too many attempts, from there or altogether.
+         * @description Log in with a name and password; the response sets a cookie. 401 ``login_failed``: wrong name or
+         *     password. 403 ``insecure``: the hub accepts no passwords over plain HTTP. 429: too many attempts, from
+         *     this address or in total.
          */
         post: operations["logIn"];
         /**
          * Log out
-         * @description End this session and have the browser forget its cookie. For nobody it does nothing.
+         * @description End this session and remove the cookie. Without a session, this has no effect.
          */
         delete: operations["logOut"];
         options?: never;
@@ -966,10 +988,9 @@ export interface paths {
         put?: never;
         /**
          * Set up
-         * @description Make the first admin and log in as such; the answer sets a cookie.
-         *
-         *     403 ``code_invalid``: the link is unknown, spent or expired; `gpuherd hub setup-link` prints a new one. 409
-         *     ``setup_done``: there is an admin. 403 ``insecure``: passwords are not taken over plain HTTP.
+         * @description Create the first admin and log in; the response sets a cookie. 403 ``code_invalid``: the link is unknown,
+         *     used or expired; `gpuherd hub setup-link` prints a new one. 409 ``setup_done``: there is an admin. 403
+         *     ``insecure``: the hub accepts no passwords over plain HTTP.
          */
         post: operations["setUp"];
         delete?: never;
@@ -987,10 +1008,8 @@ export interface paths {
         };
         /**
          * Next free slots
-         * @description The next spans in which so many devices are not booked, the earliest first.
-         *
-         *     What runs on them unbooked does not count, faults do: devices at fault, offline or kept out of booking are
-         *     not offered.
+         * @description The next times at which this many devices are not booked, the earliest first. Programs without a booking
+         *     are ignored. Devices that are faulty, offline or excluded from booking are not offered.
          */
         get: operations["findSlots"];
         put?: never;
@@ -1010,11 +1029,9 @@ export interface paths {
         };
         /**
          * Live changes
-         * @description Everything that the viewer may see once, then what changed, tick by tick.
-         *
-         *     It ends when the session or token does, or the account is changed: then connect again.
-         *     A viewer too slow for every change gets a new snapshot instead. With ``Accept-Encoding: gzip`` the
-         *     stream is compressed. 503: too many viewers.
+         * @description Everything that the viewer can see, then the changes of each tick. The stream ends with the session or
+         *     token, or when the account changes: then connect again. A viewer that is too slow for every change gets a
+         *     new snapshot instead. With ``Accept-Encoding: gzip``, the stream is compressed. 503: too many viewers.
          */
         get: operations["stream"];
         put?: never;
@@ -1034,7 +1051,7 @@ export interface paths {
         };
         /**
          * Bookings, device by device
-         * @description Every device, and every active or pending booking that holds one of them within a span.
+         * @description Every device, and every active or pending booking of one of them in a range.
          */
         get: operations["getTimeline"];
         put?: never;
@@ -1054,10 +1071,9 @@ export interface paths {
         };
         /**
          * Who used how much
-         * @description GPU-hours held, worked and wasted, energy and cost in a range, the largest first.
-         *
-         *     The range is counted in quarters of an hour, further back in hours, and widened to whole ones; ``start`` and
-         *     ``end`` tell the range that was counted. A GPU that several share is split between them.
+         * @description GPU-hours held, busy and wasted, energy and cost in a range, the largest first. The range is rounded to
+         *     quarters of an hour, further back to hours; ``start`` and ``end`` are the exact range. The time of a
+         *     shared GPU is divided among its users.
          */
         get: operations["getUsage"];
         put?: never;
@@ -1076,8 +1092,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How well devices in use worked
-         * @description Device-hours by utilisation, of devices that someone was on.
+         * Utilisation of devices in use
+         * @description Device-hours by utilisation, for devices in use.
          */
         get: operations["getUtilizationDistribution"];
         put?: never;
@@ -1097,7 +1113,7 @@ export interface paths {
         };
         /**
          * When the herd is busy
-         * @description The share of devices at work, held and free, for each hour of the week in a time zone.
+         * @description The share of devices that are busy, held and free, for each hour of the week in a time zone.
          */
         get: operations["getBusyHours"];
         put?: never;
@@ -1116,8 +1132,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A month's report
-         * @description A month in a time zone by user, group, type and node, with the month before it to compare.
+         * Monthly report
+         * @description A month in a time zone by user, group, type and node, compared with the month before.
          */
         get: operations["getMonth"];
         put?: never;
@@ -1136,8 +1152,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who used how much, step by step
-         * @description The largest of a range, hour by hour, day by day, week by week or month by month in a time zone.
+         * Who used how much over time
+         * @description The largest of a range, by hour, day, week or month in a time zone.
          */
         get: operations["getUsageOverTime"];
         put?: never;
@@ -1156,11 +1172,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who was on which device when
-         * @description Stays on devices that touch a range, the latest first.
-         *
-         *     Begin and end are those of the stay, figures as far as it lies in the range. Command lines are for who ran them
-         *     and for admins, as long as they are kept; that admins read those of others is in the audit log.
+         * Who used which device when
+         * @description Sessions on devices that overlap a range, the latest first. Start and end are those of the session;
+         *     figures cover its part in the range. Full command lines are visible to the user who ran them and to
+         *     admins, while they are stored. If admins read those of others, the audit log records it.
          */
         get: operations["getUsageSessions"];
         put?: never;
@@ -1179,8 +1194,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whom to ask for a GPU
-         * @description What everyone holds now and held lately, those who hold most first.
+         * Who to ask for a GPU
+         * @description What each user holds now and held recently, users who hold most first.
          */
         get: operations["getUsageTrends"];
         put?: never;
@@ -1200,7 +1215,7 @@ export interface paths {
         };
         /**
          * Who holds what
-         * @description Everyone with a process on a device right now.
+         * @description Everyone with a process on a device now.
          */
         get: operations["listUsers"];
         put?: never;
@@ -1225,14 +1240,14 @@ export interface components {
              * @default 0
              */
             created_at?: number;
-            /** @description What others read; the name if nothing else is known. */
+            /** @description Display name; the account's name if there is none. */
             display_name: string;
             /**
              * @description Sorted.
              * @default []
              */
             groups?: string[];
-            /** @description Given by the hub; never used again for someone else. */
+            /** @description Assigned by the hub; never reused for someone else. */
             id: string;
             /** @default false */
             is_disabled?: boolean;
@@ -1242,16 +1257,16 @@ export interface components {
              */
             last_login_at?: number | null;
             /**
-             * @description Users on the nodes that are this person; sorted.
+             * @description Linux users that belong to this person; sorted.
              * @default []
              */
             linux_names?: string[];
-            /** @description What the person types to log in. */
+            /** @description Name to log in with. */
             name: string;
             /** @enum {unknown} */
             role: "admin" | "member" | "viewer";
             /**
-             * @description Who vouches for the person.
+             * @description Service that the person logs in with.
              * @default local
              * @enum {unknown}
              */
@@ -1259,23 +1274,23 @@ export interface components {
         };
         /**
          * AccountChange
-         * @description What an admin changes of an account; what is not given stays.
+         * @description Changes of an account by an admin. Fields that are left out do not change.
          */
         AccountChange: {
-            /** @description What others read. */
+            /** @description Display name that others see. */
             display_name?: string;
-            /** @description All groups, instead of those before. */
+            /** @description All groups; they replace the previous ones. */
             groups?: string[];
-            /** @description Whether the person is kept out, without anything being lost. */
+            /** @description Whether the account is disabled. Nothing is lost. */
             is_disabled?: boolean;
-            /** @description All users on the nodes that are this person, instead of those before. */
+            /** @description All Linux users that belong to this person; they replace the previous ones. */
             linux_names?: string[];
             /** @enum {unknown} */
             role?: "admin" | "member" | "viewer";
         };
         /**
          * AccountExport
-         * @description Everything that is kept about a person.
+         * @description Everything that is stored about a person.
          */
         AccountExport: {
             account: components["schemas"]["Account"];
@@ -1288,29 +1303,29 @@ export interface components {
             sessions: components["schemas"]["KeptSession"][];
             tokens: components["schemas"]["KeptToken"][];
             /**
-             * @description Stays on devices, as far back as they bear a name.
+             * @description Sessions on devices, as far back as they have a name.
              * @default []
              */
             usage?: components["schemas"]["UsageSession"][];
         };
         /**
          * AccountRequest
-         * @description A local account to be made.
+         * @description A local account to create.
          */
         AccountRequest: {
             /**
-             * @description What others read; the name unless given.
+             * @description Display name. Default: the name.
              * @default null
              */
             display_name?: string | null;
-            /** @description Groups to be in. */
+            /** @description Groups of the account. */
             groups?: string[];
-            /** @description Users on the nodes that are this person, besides the one of the same name. */
+            /** @description Linux users that belong to this person, besides the one of the same name. */
             linux_names?: string[];
-            /** @description To log in with. */
+            /** @description Name to log in with. */
             name: string;
             /**
-             * @description At least ten characters; made up and told once unless given.
+             * @description At least ten characters. Default: generated and shown once.
              * @default null
              */
             password?: string | null;
@@ -1319,6 +1334,14 @@ export interface components {
              * @enum {unknown}
              */
             role?: "admin" | "member" | "viewer";
+        };
+        /**
+         * AcknowledgedFaults
+         * @description What was acknowledged.
+         */
+        AcknowledgedFaults: {
+            /** @description Empty: there was nothing to acknowledge. */
+            faults: string[];
         };
         /**
          * Address
@@ -1330,30 +1353,30 @@ export interface components {
         };
         /**
          * AnyDevices
-         * @description Devices that are all the same to the person: the hub chooses, when booking.
+         * @description Any devices that match; the hub chooses them when you book.
          */
         AnyDevices: {
             /** @default 1 */
             count?: number;
             /**
-             * @description Memory that each must have at least.
+             * @description Minimum memory of each device.
              * @default null
              */
             min_memory_bytes?: number | null;
             /**
-             * @description Words that the short or full name must have, such as A100 80GB or 1g.10gb.
+             * @description Words that the short or full name must contain, such as A100 80GB or 1g.10gb.
              * @default null
              */
             model?: string | null;
             /**
-             * @description All on one node, or none at all. Otherwise one node is only preferred.
+             * @description Require all on one node. Otherwise, one node is only preferred.
              * @default false
              */
             same_node?: boolean;
         };
         /**
          * AuditEntry
-         * @description One line of the audit log: who did what, when and from where.
+         * @description One entry of the audit log: who did what, when and from where.
          */
         AuditEntry: {
             account_id: string | null;
@@ -1367,14 +1390,19 @@ export interface components {
             peer: string | null;
             /** @description What it was done to: an id or a name. */
             subject: string;
-            /** @description The account's name as it is now, or what acted instead. */
+            /** @description Current name of the account, or what acted instead. */
             who: string;
         };
         /**
          * Availability
-         * @description Whether a device can be had: one state, why, and since when.
+         * @description Whether a device is available: its state, the reason, and since when.
          */
         Availability: {
+            /**
+             * @description Signs of broken hardware that cannot be read, and so do not prevent *free*: slowdown, ecc, row_remap, page_retirement, recovery_action, xid.
+             * @default []
+             */
+            not_checked?: string[];
             reason: string;
             /** @description Hub time, UTC epoch seconds. */
             since: number | null;
@@ -1383,25 +1411,25 @@ export interface components {
         };
         /**
          * BookedDevice
-         * @description A device of a booking, with what people call it.
+         * @description A device of a booking, with its names.
          */
         BookedDevice: {
-            /** @description Of a slice, within its GPU; none if the device is gone. */
+            /** @description Index of a slice within its GPU; null if the device is gone. */
             index: number | null;
             /** @description No node reports it any more. */
             is_gone: boolean;
             node_id: string;
             /** @description The node's id if the node is gone. */
             node_name: string;
-            /** @description Of a slice, the index of its GPU. */
+            /** @description Index of a slice's GPU. */
             parent_index: number | null;
-            /** @description None if the device is gone. */
+            /** @description Null if the device is gone. */
             short_name: string | null;
             uuid: string;
         };
         /**
          * Booking
-         * @description One booking, of one or more devices, as one whole.
+         * @description One booking of one or more devices.
          */
         Booking: {
             /** @description UTC epoch seconds. */
@@ -1411,30 +1439,30 @@ export interface components {
             created_at: number;
             /** @description Sorted; never empty. */
             devices: components["schemas"]["DeviceRef"][];
-            /** @description The first second that is free again. */
+            /** @description The first second after the booking. */
             ends_at: number;
-            /** @description Group on whose behalf it was made. */
+            /** @description Group that the booking is for. */
             group: string | null;
             id: number;
             /**
-             * @description Made here, or read from a comments.json.
+             * @description Whether it was made here or read from a comments.json.
              * @default person
              * @enum {unknown}
              */
             origin?: "comments" | "person";
-            /** @description Account; none if its person has none. */
+            /** @description Account of the holder; null if there is none. */
             owner_id: string | null;
-            /** @description Shown name of the holder, or of the group it is for. */
+            /** @description Display name of the holder, or of the group it is for. */
             owner_name: string;
             /**
-             * @description Of one released early, the end it had before.
+             * @description Original end of a booking that was released early.
              * @default null
              */
             released_from?: number | null;
-            /** @description Of the records when it last changed; give it back when editing. */
+            /** @description Revision of the last change; send it back when you change the booking. */
             revision: number;
             /**
-             * @description Of a weekly booking, the series it belongs to.
+             * @description Series of a weekly booking.
              * @default null
              */
             series_id?: number | null;
@@ -1448,25 +1476,25 @@ export interface components {
         };
         /**
          * BookingChange
-         * @description What is to be different. What is not given stays.
+         * @description Changes of a booking. Fields that are left out do not change.
          */
         BookingChange: {
             comment?: string;
             devices?: components["schemas"]["DeviceRef"][];
             end?: number | string;
-            /** @description null: on nobody's behalf any more. */
+            /** @description Null: no longer for a group. */
             group?: string | null;
-            /** @description That of the booking as it was read; if it has changed since, nothing is done. */
+            /** @description Revision of the booking you read. If it has changed since, nothing is done. */
             revision?: number;
-            /** @description Only of a booking that has not begun. */
+            /** @description Only for a booking that has not started. */
             start?: number | string;
             title?: string;
-            /** @description By default that of the booking. */
+            /** @description Default: that of the booking. */
             zone?: string;
         };
         /**
          * BookingConflict
-         * @description A booking that is in the way, on one device.
+         * @description A conflicting booking, on one device.
          */
         BookingConflict: {
             booking_id: number;
@@ -1479,7 +1507,7 @@ export interface components {
         };
         /**
          * BookingPolicy
-         * @description What the viewer may book, and what is used of it. A limit that is none does not apply.
+         * @description What the viewer can book, and how much of it is used. A limit that is null does not apply.
          */
         BookingPolicy: {
             /** @description Most devices at one time from now on. */
@@ -1488,45 +1516,50 @@ export interface components {
             gpu_hours_ahead: number | null;
             /** @description Device-hours booked from now on. */
             gpu_hours_booked: number;
-            /** @description Groups that one may book on behalf of. */
+            /** @description Groups that you can book for. */
             groups: string[];
             horizon_days: number | null;
-            /** @description An admin: no limits but those of other bookings. */
+            /** @description An admin: no limits except other bookings. */
             is_exempt: boolean;
             max_days: number | null;
             /** @description Devices at one time. */
             max_devices: number | null;
             may_book: boolean;
             needs_approval: boolean;
-            /** @description Time zone of texts that come without one. */
+            /**
+             * @description Whether a booking request with an Idempotency-Key can be repeated safely.
+             * @default true
+             */
+            takes_idempotency_keys?: boolean;
+            /** @description Time zone of texts without one. */
             zone: string;
         };
         /**
          * BookingRequest
-         * @description A booking to be made. Devices are given by ``devices`` and ``nodes``, or by one of ``any`` and ``running``.
+         * @description A booking to make. Set ``devices`` and ``nodes``, or one of ``any`` and ``running``.
          */
         BookingRequest: {
             /**
-             * @description As many of a kind, also as text: "2 x A100 80GB".
+             * @description A number of devices of a type, also as text: "2 x A100 80GB".
              * @default null
              */
             any?: string | components["schemas"]["AnyDevices"] | null;
             /** @default  */
             comment?: string;
             /**
-             * @description These. A partitioned GPU stands for its slices.
+             * @description These devices. A GPU that is split stands for its slices.
              * @default []
              */
             devices?: components["schemas"]["DeviceRef"][];
             /**
-             * @description Check everything and tell what would be booked, but book nothing.
+             * @description Check everything and return what would be booked, but book nothing.
              * @default false
              */
             dry_run?: boolean;
             /** @description UTC epoch seconds, or text: "3d 4h", "until friday 18:00". */
             end: number | string;
             /**
-             * @description Group on whose behalf; all its members may then change the booking.
+             * @description Group that the booking is for; all its members can change it.
              * @default null
              */
             group?: string | null;
@@ -1536,7 +1569,7 @@ export interface components {
              */
             nodes?: string[];
             /**
-             * @description The devices on which processes of the person who asks run right now.
+             * @description The devices on which your processes run now.
              * @default false
              */
             running?: boolean;
@@ -1550,27 +1583,27 @@ export interface components {
             /** @default null */
             weekly?: components["schemas"]["Weekly"] | null;
             /**
-             * @description IANA time zone of the texts; by default bookings.zone.
+             * @description IANA time zone of the texts. Default: bookings.zone.
              * @default null
              */
             zone?: string | null;
         };
         /**
          * BookingUsage
-         * @description Booked against used, in device-hours of bookings that lie in the range and in the past.
+         * @description Booked and used device-hours of bookings in the range, up to now.
          */
         BookingUsage: {
             booked_hours: number;
-            /** @description Of these, with only others on it. */
+            /** @description Of these, used only by others. */
             others_hours: number;
-            /** @description Of these, with nobody on it. */
+            /** @description Of these, used by nobody. */
             unused_hours: number;
-            /** @description Of these, with the holder on the device. */
+            /** @description Of these, used by the holder. */
             used_hours: number;
         };
         /**
          * BookingView
-         * @description One booking as the one who looks may see it.
+         * @description One booking as the viewer can see it.
          */
         BookingView: {
             changed_at: number;
@@ -1578,68 +1611,68 @@ export interface components {
             comment: string;
             created_at: number;
             devices: components["schemas"]["BookedDevice"][];
-            /** @description The first second that is free again. */
+            /** @description The first second after the booking. */
             ends_at: number;
-            /** @description Group on whose behalf; never told in public. */
+            /** @description Group that it is for; never public. */
             group: string | null;
-            /** @description Who has it: a person's or group's shown name; in public, a pseudonym. */
+            /** @description Holder: display name of a person or group; for the public, a pseudonym. */
             holder: string;
             /** @description 0 in a dry run: nothing was booked. */
             id: number;
-            /** @description It is the viewer's, or of a group of the viewer's. */
+            /** @description It belongs to the viewer or to one of the viewer's groups. */
             is_own: boolean;
-            /** @description The viewer may change, release or cancel it now. */
+            /** @description The viewer can change, release or cancel it now. */
             may_edit: boolean;
             /**
-             * @description Made here, or read from a comments.json.
+             * @description Whether it was made here or read from a comments.json.
              * @enum {unknown}
              */
             origin: "comments" | "person";
-            /** @description The holder's account; never told in public. */
+            /** @description The holder's account; never public. */
             owner_id: string | null;
             /** @enum {unknown} */
             phase: "current" | "past" | "upcoming";
-            /** @description Of one released early, the end it had before. */
+            /** @description Original end of a booking that was released early. */
             released_from: number | null;
-            /** @description Give it back when changing the booking. */
+            /** @description Send it back when you change the booking. */
             revision: number;
             series_id: number | null;
             /** @description UTC, whole seconds. */
             starts_at: number;
             /**
-             * @description Pending: waits for an admin and holds its devices meanwhile.
+             * @description Pending: needs an admin's approval; its devices are taken.
              * @enum {unknown}
              */
             state: "active" | "cancelled" | "pending" | "refused";
             /** @description Empty in the public view. */
             title: string;
-            /** @description IANA time zone in which it was made; in public always UTC. */
+            /** @description IANA time zone in which it was made; for the public, always UTC. */
             zone: string;
         };
         /**
          * Cancellation
-         * @description What is to be cancelled.
+         * @description What to cancel.
          */
         Cancellation: {
             /**
-             * @description Also the later ones of the same weekly series; of a running one, only those.
+             * @description Also cancel the later bookings of the same weekly series. If this one has started, only those are cancelled.
              * @default false
              */
             series?: boolean;
         };
         /**
          * CopyRequest
-         * @description The same devices for as long as before, at another time.
+         * @description The same devices for the same duration, at another time.
          */
         CopyRequest: {
             /**
-             * @description By default it lasts as long as the first one.
+             * @description Default: the same duration as the original.
              * @default null
              */
             end?: number | string | null;
             start: number | string;
             /**
-             * @description By default that of the booking.
+             * @description Default: that of the booking.
              * @default null
              */
             zone?: string | null;
@@ -1650,7 +1683,7 @@ export interface components {
          */
         CreatedAccount: {
             account: components["schemas"]["Account"];
-            /** @description The password that was made up, shown this once; null if one was given. */
+            /** @description Generated password, shown only once; null if you set one. */
             password: string | null;
         };
         /**
@@ -1664,7 +1697,7 @@ export interface components {
             id: string;
             /** @enum {unknown} */
             kind: "account" | "device";
-            /** @description Its address below this hub's, with the secret in it: shown this once, and for nobody else. */
+            /** @description Path of the address, with the secret in it. Shown only once; keep it to yourself. */
             path: string;
         };
         /**
@@ -1679,42 +1712,42 @@ export interface components {
             id: string;
             scopes: ("admin" | "book" | "read")[];
             title: string;
-            /** @description The secret, shown this once; send it as Authorization: Bearer. */
+            /** @description The secret, shown only once; send it as Authorization: Bearer. */
             token: string;
         };
         /**
          * Decision
-         * @description What an admin answers to.
+         * @description An admin's decision.
          */
         Decision: {
-            /** @description That of the booking as it was read; if it has changed since, nothing is decided. */
+            /** @description Revision of the booking you read. If it has changed since, nothing is decided. */
             revision: number;
         };
         /**
          * DeviceBookingView
-         * @description A booking at its device: the one that runs, the one after it, or one that ended in the last two days.
+         * @description A booking of a device: the current one, the next one, or one that ended in the last three days.
          */
         DeviceBookingView: {
             /** @description UTC, whole seconds. */
             ends_at: number;
-            /** @description Who has it; to the public, a pseudonym. */
+            /** @description Holder; for the public, a pseudonym. */
             holder: string;
             id: number;
             /** @enum {unknown} */
             phase: "current" | "next" | "past";
             /** @description UTC, whole seconds. */
             starts_at: number;
-            /** @description None: not told to who asks. */
+            /** @description Null: not visible to the viewer. */
             title: string | null;
             /**
-             * @description What happens on the device during the booking; none before and after it.
+             * @description How the device is used during the booking; null before and after it.
              * @default null
              */
             use?: ("holder" | "others" | "shared" | "unknown" | "unused") | null;
         };
         /**
          * DeviceBookings
-         * @description All bookings that are to be shown at one device; often none any more.
+         * @description All bookings to show at one device; the list can be empty.
          */
         DeviceBookings: {
             bookings: components["schemas"]["DeviceBookingView"][];
@@ -1722,9 +1755,8 @@ export interface components {
         };
         /**
          * DeviceColumns
-         * @description Devices whose numbers changed: position i of every list belongs to row ``row[i]``.
-         *
-         *         In the units in which they are rounded: half of the bytes of the whole stream are these.
+         * @description Devices whose numbers have changed: position i of every list belongs to row ``row[i]``. Values are in the
+         *         units to which they are rounded, because they make up half of the stream.
          */
         DeviceColumns: {
             clock_sm_megahertz: (number | null)[];
@@ -1738,7 +1770,7 @@ export interface components {
         };
         /**
          * DeviceDetailColumns
-         * @description Devices of which something changed that seldom does.
+         * @description Devices with changes in values that rarely change.
          */
         DeviceDetailColumns: {
             ecc_uncorrected: (number | null)[];
@@ -1749,7 +1781,7 @@ export interface components {
         };
         /**
          * DeviceFacts
-         * @description What a GPU or slice is; changes only when the machine or its MIG layout is changed.
+         * @description What a GPU or slice is. It changes only with the machine or its MIG layout.
          */
         DeviceFacts: {
             /**
@@ -1762,10 +1794,20 @@ export interface components {
              * @default null
              */
             compute_capability?: string | null;
-            /** @description Position in the driver's order; of a slice, the position in its parent. */
+            /**
+             * @description GPU instance of a slice. Slices of one GPU with the same number share their memory, so the memory values are those of all of them together.
+             * @default null
+             */
+            gpu_instance?: number | null;
+            /**
+             * @description Health checks that this device supports: slowdown, ecc, row_remap, page_retirement, recovery_action, xid; newer agents may add more. Others were not made.
+             * @default []
+             */
+            health_checks?: string[];
+            /** @description Position in the driver's order; for a slice, its position within the GPU. */
             index: number;
             /**
-             * @description MIG is on: the work is done by the slices, not by this row.
+             * @description MIG is on: the slices do the work, not this device.
              * @default false
              */
             is_partitioned?: boolean;
@@ -1776,7 +1818,7 @@ export interface components {
              */
             kind?: "gpu" | "slice";
             /**
-             * @description What the memory figures count: framebuffer; framebuffer with the driver's reserve included (old drivers); or the host's memory on unified-memory machines.
+             * @description What the memory values include: the framebuffer; the framebuffer with the driver's reserve (old drivers); or the host's memory on unified-memory machines.
              * @default framebuffer
              * @enum {unknown}
              */
@@ -1786,10 +1828,10 @@ export interface components {
              * @default null
              */
             memory_total_bytes?: number | null;
-            /** @description The product name as the driver gives it. */
+            /** @description Product name as reported by the driver. */
             name: string;
             /**
-             * @description Of a slice, the GPU it is cut from.
+             * @description GPU of a slice.
              * @default null
              */
             parent_uuid?: string | null;
@@ -1799,16 +1841,21 @@ export interface components {
              */
             pci_bus_id?: string | null;
             /**
-             * @description Power limit as shipped.
+             * @description Default power limit.
              * @default null
              */
             power_limit_default_watts?: number | null;
             /**
-             * @description Of a slice, its MIG profile, such as 1g.10gb.
+             * @description MIG profile of a slice, such as 1g.10gb.
              * @default null
              */
             profile?: string | null;
-            /** @description The vendor's unique id; the key of the device everywhere. */
+            /**
+             * @description Serial number of the board.
+             * @default null
+             */
+            serial?: string | null;
+            /** @description The vendor's unique id; identifies the device everywhere. */
             uuid: string;
             /**
              * @description nvidia, amd, intel or simulated.
@@ -1818,10 +1865,15 @@ export interface components {
         };
         /**
          * DeviceInventory
-         * @description A device in the live stream: its facts and the row under which its numbers arrive.
+         * @description A device in the live stream: its facts and the row of its numbers.
          */
         DeviceInventory: {
             facts: components["schemas"]["DeviceFacts"];
+            /**
+             * @description Since when its node no longer reports it, hub time, UTC epoch seconds; null: it does.
+             * @default null
+             */
+            missing_since?: number | null;
             row: number;
             short_name: string;
         };
@@ -1880,7 +1932,7 @@ export interface components {
              */
             fan_ratio?: number | null;
             /**
-             * @description Memory kept by driver and firmware.
+             * @description Memory reserved by driver and firmware.
              * @default null
              */
             memory_reserved_bytes?: number | null;
@@ -1890,12 +1942,12 @@ export interface components {
              */
             memory_used_bytes?: number | null;
             /**
-             * @description PCIe traffic to the device (off by default: costly to read).
+             * @description PCIe throughput to the device (off by default: expensive to read).
              * @default null
              */
             pcie_receive_bytes_per_second?: number | null;
             /**
-             * @description PCIe traffic from the device (off by default: costly to read).
+             * @description PCIe throughput from the device (off by default: expensive to read).
              * @default null
              */
             pcie_send_bytes_per_second?: number | null;
@@ -1905,7 +1957,7 @@ export interface components {
              */
             performance_state?: number | null;
             /**
-             * @description Power limit in force.
+             * @description Current power limit.
              * @default null
              */
             power_limit_watts?: number | null;
@@ -1925,12 +1977,12 @@ export interface components {
              */
             throttle_reasons?: number | null;
             /**
-             * @description Use of the video decoder.
+             * @description Utilisation of the video decoder.
              * @default null
              */
             utilization_decoder?: number | null;
             /**
-             * @description Use of the video encoder.
+             * @description Utilisation of the video encoder.
              * @default null
              */
             utilization_encoder?: number | null;
@@ -1957,7 +2009,7 @@ export interface components {
         };
         /**
          * DeviceView
-         * @description One GPU or slice with everything known of it.
+         * @description One GPU or slice with everything known about it.
          */
         DeviceView: {
             availability: components["schemas"]["Availability"];
@@ -1967,10 +2019,15 @@ export interface components {
              */
             bookings?: components["schemas"]["DeviceBookingView"][];
             facts: components["schemas"]["DeviceFacts"];
+            /**
+             * @description Since when its node no longer reports it, hub time, UTC epoch seconds; null: it does.
+             * @default null
+             */
+            missing_since?: number | null;
             node_id: string;
             processes: components["schemas"]["ProcessView"][];
             sample: components["schemas"]["DeviceSample"];
-            /** @description The product name without the words everyone leaves out. */
+            /** @description Product name without common words. */
             short_name: string;
         };
         /**
@@ -1983,13 +2040,13 @@ export interface components {
         };
         /**
          * Distribution
-         * @description How well the devices that were in use worked: device-hours by utilisation.
+         * @description Utilisation of devices in use: device-hours by utilisation.
          */
         Distribution: {
             by_type: {
                 [key: string]: number[];
             };
-            /** @description Bounds of the classes, one more than there are classes. */
+            /** @description Boundaries of the classes, one more than there are classes. */
             edges: number[];
             end: number;
             /** @description Device-hours in each class, of devices in use. */
@@ -2004,14 +2061,14 @@ export interface components {
          */
         EnrolmentRequest: {
             /**
-             * @description A secret that the node has made for itself: ghn_ and 256 random bits in base64url without padding. With it the same request may be sent again, should its answer be lost, and is answered alike. Without it the hub makes one.
+             * @description A secret created by the node: ghn_ and 256 random bits in base64url without padding. With it, the same request can be sent again if the response is lost, and gets the same response. Without it, the hub creates one.
              * @default null
              */
             credential?: string | null;
-            /** @description What the machine calls itself. */
+            /** @description Host name of the machine. */
             hostname: string;
             /**
-             * @description Name to be shown; default is the hostname.
+             * @description Display name. Default: the host name.
              * @default null
              */
             name?: string | null;
@@ -2020,30 +2077,30 @@ export interface components {
         };
         /**
          * EnrolmentResult
-         * @description Who the node is to the hub from now on.
+         * @description Identity of the node from now on.
          */
         EnrolmentResult: {
-            /** @description The node's secret: the one it brought, or a new one that is shown this once. */
+            /** @description The node's secret: the one it sent, or a new one, shown only once. */
             credential: string;
-            /** @description The id the hub has given; unique and for ever. */
+            /** @description Id assigned by the hub; unique and permanent. */
             node_id: string;
         };
         /**
          * ErasureRequest
-         * @description That one really means it.
+         * @description Confirmation.
          */
         ErasureRequest: {
-            /** @description One's own name. */
+            /** @description Your name. */
             name: string;
             /**
-             * @description One's password, if the account has one here.
+             * @description Your password, if the account has one on this hub.
              * @default
              */
             password?: string;
         };
         /**
          * ErrorBody
-         * @description The body of every answer that is not a success.
+         * @description The body of every error response.
          */
         ErrorBody: {
             error: components["schemas"]["ErrorDetail"];
@@ -2054,21 +2111,21 @@ export interface components {
          */
         ErrorDetail: {
             /**
-             * @description Of a time that can be read in two ways (ambiguous_time, nonexistent_time), both.
+             * @description Both readings of a time that can be read in two ways (ambiguous_time, nonexistent_time).
              * @default []
              */
             choices?: components["schemas"]["TimeChoice"][];
             /** @description Stable, for programs. */
             code: string;
             /**
-             * @description Of a conflict, what is in the way: the first few.
+             * @description The first few conflicting bookings.
              * @default []
              */
             conflicts?: components["schemas"]["BookingConflict"][];
             /** @description For people; says what to do. */
             message: string;
             /**
-             * @description Of a conflict, when all would be free for as long.
+             * @description After a conflict: when all devices are free for the same duration.
              * @default null
              */
             next_free?: number | null;
@@ -2083,28 +2140,28 @@ export interface components {
          * @description A later end.
          */
         Extension: {
-            /** @description A duration such as "1d" counts from the end the booking has now. */
+            /** @description A duration such as "1d" counts from the current end of the booking. */
             end: number | string;
             /** @default null */
             revision?: number | null;
             /**
-             * @description By default that of the booking.
+             * @description Default: that of the booking.
              * @default null
              */
             zone?: string | null;
         };
         /**
          * FeedRequest
-         * @description A calendar to be made.
+         * @description A calendar to create.
          */
         FeedRequest: {
             /**
-             * @description Of a device's calendar, which.
+             * @description The device, for a device's calendar.
              * @default null
              */
             device?: components["schemas"]["DeviceRef"] | null;
             /**
-             * @description account: one's own bookings and those of one's groups; device: all of one device.
+             * @description account: your own bookings and those of your groups; device: all bookings of one device.
              * @default account
              * @enum {unknown}
              */
@@ -2112,7 +2169,7 @@ export interface components {
         };
         /**
          * FeedView
-         * @description A calendar that is read by a secret address, without the address.
+         * @description A calendar with a secret address, without the address.
          */
         FeedView: {
             /** @description UTC epoch seconds. */
@@ -2124,10 +2181,10 @@ export interface components {
         };
         /**
          * FleetChange
-         * @description One message of the live stream. ``after_tick`` is the tick it builds on; none in a snapshot.
+         * @description One message of the live stream. ``after_tick`` is the tick it builds on; null in a snapshot.
          */
         FleetChange: {
-            /** @description Missing a tick? Ask for a new snapshot. */
+            /** @description If you have missed a tick, request a new snapshot. */
             after_tick: number | null;
             /** @description Devices whose bookings changed. */
             device_bookings: components["schemas"]["DeviceBookings"][];
@@ -2137,21 +2194,21 @@ export interface components {
             host_states: components["schemas"]["HostStateColumns"];
             hosts: components["schemas"]["HostColumns"];
             nodes: components["schemas"]["NodeInventory"][];
-            /** @description All that are in force. */
+            /** @description All current ones. */
             notices: components["schemas"]["FleetNotice"][];
             /** @description Node rows that are gone. */
             removed: number[];
             tick: number;
-            /** @description How long until the next message is to be expected. */
+            /** @description Time until the next message. */
             tick_seconds: number;
-            /** @description Hub time; ages are counted from it. */
+            /** @description Hub time; ages refer to it. */
             time: number;
             totals: components["schemas"]["Totals"];
             uses: components["schemas"]["UseColumns"];
         };
         /**
          * FleetNotice
-         * @description Something about the whole herd that everyone who looks should know.
+         * @description Something about the whole herd that every viewer should know.
          */
         FleetNotice: {
             code: string;
@@ -2170,26 +2227,26 @@ export interface components {
             nodes: components["schemas"]["NodeView"][];
             notices: components["schemas"]["FleetNotice"][];
             tick: number;
-            /** @description When the hub last judged the herd: its own time, UTC epoch seconds. */
+            /** @description When the hub last updated all states: hub time, UTC epoch seconds. */
             time: number;
             totals: components["schemas"]["Totals"];
         };
         /**
          * FreeSlot
-         * @description A span in which what was asked for is free.
+         * @description A time in which the requested devices are free.
          */
         FreeSlot: {
             devices: components["schemas"]["BookedDevice"][];
             /** @description UTC, whole seconds. */
             ends_at: number;
-            /** @description When one of these is booked next; none if not at all. */
+            /** @description Start of the next booking of one of these; null if there is none. */
             free_until: number | null;
             /** @description UTC, whole seconds. */
             starts_at: number;
         };
         /**
          * Glance
-         * @description What is free and who has what, all over the herd. ``GET /fleet`` tells everything.
+         * @description What is free, and who holds what, in the whole herd. ``GET /fleet`` returns everything.
          */
         Glance: {
             bookings: components["schemas"]["GlanceBookings"][];
@@ -2200,13 +2257,13 @@ export interface components {
             problems: components["schemas"]["GlanceProblem"][];
             processes: components["schemas"]["GlanceProcesses"];
             tick: number;
-            /** @description When the hub last judged the herd: its own time, UTC epoch seconds. */
+            /** @description When the hub last updated all states: hub time, UTC epoch seconds. */
             time: number;
             totals: components["schemas"]["Totals"];
         };
         /**
          * GlanceBookings
-         * @description The booking of a device that runs, and the next one.
+         * @description The current and the next booking of a device.
          */
         GlanceBookings: {
             bookings: components["schemas"]["DeviceBookingView"][];
@@ -2222,7 +2279,7 @@ export interface components {
             memory_used_mebibytes: (number | null)[];
             /** @description Positions in ``models``. */
             model: number[];
-            /** @description Of a slice, the GPU it is cut from. */
+            /** @description GPU of a slice. */
             parent_uuid: (string | null)[];
             power_watts: (number | null)[];
             reason: string[];
@@ -2238,41 +2295,41 @@ export interface components {
          * @description What some of the devices are.
          */
         GlanceModel: {
-            /** @description MIG is on: the work is done by the slices. */
+            /** @description MIG is on: the slices do the work. */
             is_partitioned: boolean;
             /** @enum {unknown} */
             kind: "gpu" | "slice";
             /** @enum {unknown} */
             memory_basis: "framebuffer" | "framebuffer_with_reserved" | "host";
             memory_total_bytes: number | null;
-            /** @description The product name as the driver gives it. */
+            /** @description Product name as reported by the driver. */
             name: string;
-            /** @description Of a slice, its MIG profile, such as 1g.10gb. */
+            /** @description MIG profile of a slice, such as 1g.10gb. */
             profile: string | null;
-            /** @description The product name without the words everyone leaves out. */
+            /** @description Product name without common words. */
             short_name: string;
             vendor: string;
         };
         /**
          * GlanceNodes
-         * @description All nodes, in the order in which people see them: position i of every list belongs to one node.
+         * @description All nodes in display order: position i of every list belongs to one node.
          */
         GlanceNodes: {
-            /** @description How long ago the last report came; null if there was none. */
+            /** @description Age of the last report; null if there was none. */
             age_seconds: (number | null)[];
-            /** @description How many of ``devices`` are the node's; they follow each other. */
+            /** @description Number of the node's entries in ``devices``; they follow each other. */
             device_count: number[];
-            /** @description What machines call themselves; null before the first report. */
+            /** @description Host names; null before the first report. */
             hostname: (string | null)[];
             id: string[];
-            /** @description The shown names. */
+            /** @description Display names. */
             name: string[];
             reason: string[];
             state: ("live" | "never" | "offline" | "stale")[];
         };
         /**
          * GlanceProblem
-         * @description What a node says is wrong.
+         * @description Problems that a node reports.
          */
         GlanceProblem: {
             /** @description Position in ``nodes``. */
@@ -2281,7 +2338,7 @@ export interface components {
         };
         /**
          * GlanceProcesses
-         * @description All processes that compute: position i of every list belongs to one process on one device.
+         * @description All compute processes: position i of every list belongs to one process on one device.
          */
         GlanceProcesses: {
             /** @description Positions in ``devices``. */
@@ -2294,14 +2351,14 @@ export interface components {
         };
         /**
          * GroupHealth
-         * @description One list of nodes that the hub asks.
+         * @description One list of nodes that the hub polls.
          */
         GroupHealth: {
             /** @description Nodes that cannot be reached or understood now. */
             failing: number;
-            /** @description When the list was last had. */
+            /** @description When the list was last read. */
             found_at: number | null;
-            /** @description Nodes that the list no longer names, soon forgotten. */
+            /** @description Nodes that are no longer in the list and will be removed soon. */
             missing: number;
             name: string;
             nodes: number;
@@ -2309,11 +2366,11 @@ export interface components {
             refused: {
                 [key: string]: string;
             };
-            /** @description Why the last good list is still in force. */
+            /** @description Why the last good list is still in use. */
             trouble: string | null;
             trouble_since: number | null;
             /** @enum {unknown} */
-            way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
+            way: "file" | "gpustat" | "http_files" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
         };
         /**
          * Health
@@ -2321,12 +2378,23 @@ export interface components {
          */
         Health: {
             /**
-             * @description Null: nothing is remembered.
+             * @description Null: no history is recorded.
              * @default null
              */
             history?: components["schemas"]["HistoryHealth"] | null;
             links: components["schemas"]["LinkHealth"];
             lists: components["schemas"]["GroupHealth"][];
+            /**
+             * @default {
+             *       "asked_nodes": 0,
+             *       "episodes": 0,
+             *       "interval_stretch": 1,
+             *       "overloaded_since": null,
+             *       "reading_seconds": 0,
+             *       "writing_seconds": 0
+             *     }
+             */
+            load?: components["schemas"]["LoadHealth"];
             loops: components["schemas"]["LoopHealth"][];
             nodes: components["schemas"]["NodeHealth"][];
             reasons: string[];
@@ -2342,7 +2410,7 @@ export interface components {
         };
         /**
          * HealthSummary
-         * @description What everyone may know of the hub: monitors, and nodes that ask whether this is a hub and what time it is.
+         * @description What everyone can see of the hub, for monitoring and for nodes that check the hub and its time.
          */
         HealthSummary: {
             /** @enum {unknown} */
@@ -2357,7 +2425,7 @@ export interface components {
          * @description The whole herd over time, or the devices of one type.
          */
         HerdSeries: {
-            /** @description How many devices were in each state, on the mean of each step. */
+            /** @description Mean number of devices in each state, per step. */
             devices: {
                 [key: string]: (number | null)[];
             };
@@ -2366,59 +2434,59 @@ export interface components {
             memory_ratio: (number | null)[];
             /** @default [] */
             missing?: components["schemas"]["MissingPart"][];
-            /** @description Sum of all devices that told one. */
+            /** @description Sum over all devices that reported a value. */
             power_watts: (number | null)[];
             /** @enum {unknown} */
             resolution: "minute" | "quarter_hour" | "raw";
             start: number;
             step_seconds: number;
             times: number[];
-            /** @description Short names of the types there were in this range. */
+            /** @description Short names of the types in this range. */
             types: string[];
-            /** @description Mean of all devices that told one. */
+            /** @description Mean over all devices that reported a value. */
             utilization_gpu: (number | null)[];
         };
         /**
          * HistoryHealth
-         * @description How remembering is doing.
+         * @description State of the history.
          */
         HistoryHealth: {
             /**
-             * @description Nothing more is taken until there is room; agents keep it and send it then.
+             * @description Nothing more is recorded until there is space. The live view continues, and agents send their samples later.
              * @default false
              */
             is_closed?: boolean;
             journal: components["schemas"]["JournalHealth"];
             /**
-             * @description Samples that there was no room for, of nodes that cannot send them again.
+             * @description Samples lost for lack of space, from nodes that cannot send them again.
              * @default 0
              */
             lost_samples?: number;
             /**
-             * @description Samples that there was no room for and that agents are to send again.
+             * @description Samples without space that agents will send again.
              * @default 0
              */
             sent_again_samples?: number;
             sinks: components["schemas"]["SinkHealth"][];
             /**
-             * @description Samples that came too late to be kept: after 8 days, or `raw_days` if that is more.
+             * @description Samples that arrived too late: after 8 days, or `raw_days` if that is longer.
              * @default 0
              */
             too_old_samples?: number;
             /**
-             * @description Samples whose use could not be counted; the hub's log says why.
+             * @description Samples whose usage could not be counted; the hub's log says why.
              * @default 0
              */
             uncounted_samples?: number;
             /**
-             * @description Taken and not yet written down.
+             * @description Received and not yet written.
              * @default 0
              */
             waiting_bytes?: number;
         };
         /**
          * HostColumns
-         * @description Nodes whose contact or host numbers changed, by node row.
+         * @description Nodes whose contact or host metrics have changed, by node row.
          */
         HostColumns: {
             cpu_ratio: (number | null)[];
@@ -2435,7 +2503,7 @@ export interface components {
             /** @default [] */
             addresses?: components["schemas"]["Address"][];
             /**
-             * @description gpuherd version that reports.
+             * @description gpuherd version of the agent.
              * @default null
              */
             agent_version?: string | null;
@@ -2444,6 +2512,11 @@ export interface components {
              * @default null
              */
             architecture?: string | null;
+            /**
+             * @description The kernel's id of this boot; setting the clock does not change it.
+             * @default null
+             */
+            boot_id?: string | null;
             /**
              * @description When the machine started.
              * @default null
@@ -2471,7 +2544,7 @@ export interface components {
              * @default null
              */
             driver_version?: string | null;
-            /** @description What the machine calls itself; shown, never used as its identity. */
+            /** @description Host name; shown, but never used as the node's identity. */
             hostname: string;
             /**
              * @description Kernel release.
@@ -2537,7 +2610,7 @@ export interface components {
         };
         /**
          * HostStateColumns
-         * @description Nodes of which something changed that seldom does.
+         * @description Nodes with changes in values that rarely change.
          */
         HostStateColumns: {
             clock_skew_seconds: (number | null)[];
@@ -2554,12 +2627,12 @@ export interface components {
          * @description When the herd is busy: seven days by 24 hours, Monday first, in one time zone.
          */
         HourMap: {
-            /** @description Share of the devices at work, 7 lists of 24. */
+            /** @description Share of busy devices, 7 lists of 24. */
             busy: (number | null)[][];
             end: number;
-            /** @description Share of the devices free. */
+            /** @description Share of free devices. */
             free: (number | null)[][];
-            /** @description Share of the devices held without work. */
+            /** @description Share of devices held idle. */
             held: (number | null)[][];
             /** @description Device-hours behind each share. */
             hours: number[][];
@@ -2570,7 +2643,7 @@ export interface components {
         };
         /**
          * JournalHealth
-         * @description How writing down is doing. While it fails nodes get no acknowledgement, and what they say is live only.
+         * @description State of the journal. While it fails, nodes get no acknowledgements and their samples are not stored.
          */
         JournalHealth: {
             /**
@@ -2585,7 +2658,7 @@ export interface components {
             /** @default null */
             last_error_at?: number | null;
             /**
-             * @description Devices or stays left out because of that.
+             * @description Devices or sessions left out because of that.
              * @default 0
              */
             lost_names?: number;
@@ -2609,23 +2682,23 @@ export interface components {
          * @description A browser that is logged in.
          */
         KeptSession: {
-            /** @description What the browser calls itself. */
+            /** @description Name of the browser. */
             agent: string;
             /** @description UTC epoch seconds. */
             created_at: number;
             /** @description UTC epoch seconds. */
             expires_at: number;
             id: string;
-            /** @description Whether it is the one that asks. */
+            /** @description Whether it is the current session. */
             is_current: boolean;
-            /** @description Address from which the login came. */
+            /** @description Address of the login. */
             peer: string;
-            /** @description When it was last used, to within a minute or so. */
+            /** @description When it was last used, within about a minute. */
             seen_at: number;
         };
         /**
          * KeptToken
-         * @description A key for programs, without its secret.
+         * @description An API token, without its secret.
          */
         KeptToken: {
             /** @description UTC epoch seconds. */
@@ -2635,7 +2708,7 @@ export interface components {
             id: string;
             scopes: ("admin" | "book" | "read")[];
             /**
-             * @description When it was last used, to within a minute or so; null: never.
+             * @description When it was last used, within about a minute; null: never.
              * @default null
              */
             seen_at?: number | null;
@@ -2646,12 +2719,48 @@ export interface components {
          * @description The nodes' connections.
          */
         LinkHealth: {
-            /** @description Nodes that replace each other's link: two machines share one credential. */
+            /** @description Nodes that replace each other's connection: two machines share one credential. */
             flapping: string[];
             open: number;
             refused_credentials: number;
-            /** @description Links closed because the same node connected again. */
+            /** @description Connections closed because the same node connected again. */
             replaced: number;
+        };
+        /**
+         * LoadHealth
+         * @description Whether the hub keeps up with the nodes.
+         */
+        LoadHealth: {
+            /**
+             * @description Nodes that currently use a longer interval.
+             * @default 0
+             */
+            asked_nodes?: number;
+            /**
+             * @description How many times the hub has been overloaded since it started.
+             * @default 0
+             */
+            episodes?: number;
+            /**
+             * @description The interval that agents are asked to use, as a multiple of their usual one.
+             * @default 1
+             */
+            interval_stretch?: number;
+            /**
+             * @description Hub time, UTC epoch seconds. Null: the hub keeps up.
+             * @default null
+             */
+            overloaded_since?: number | null;
+            /**
+             * @description How much later than usual the samples of most nodes are read.
+             * @default 0
+             */
+            reading_seconds?: number;
+            /**
+             * @description Age of the oldest sample that is not written yet.
+             * @default 0
+             */
+            writing_seconds?: number;
         };
         /**
          * LoginRequest
@@ -2664,7 +2773,7 @@ export interface components {
         };
         /**
          * LoopHealth
-         * @description One of the hub's own loops; each is restarted by itself when it fails.
+         * @description One of the hub's own loops; each is restarted when it fails.
          */
         LoopHealth: {
             consecutive_errors: number;
@@ -2673,16 +2782,15 @@ export interface components {
             last_error_at: number | null;
             last_success_at: number | null;
             name: string;
-            /** @description Rounds that went well since the hub started. */
+            /** @description Successful rounds since the hub started. */
             rounds: number;
             /** @enum {unknown} */
             state: "failing" | "ok" | "starting" | "stopped";
         };
         /**
          * MetricSeries
-         * @description One number over time; each list is as long as the answer's ``times``.
-         *
-         *         ``low`` and ``high`` are those of the samples behind each point. Of single samples they are the same as ``mean``.
+         * @description One metric over time; each list is as long as ``times`` of the response. ``low`` and ``high`` are minimum and
+         *         maximum of the samples behind each point. For single samples, they equal ``mean``.
          */
         MetricSeries: {
             high: (number | null)[];
@@ -2691,11 +2799,11 @@ export interface components {
         };
         /**
          * MissingPart
-         * @description A stretch of time of which something is missing that had been kept, or is not kept any more.
+         * @description A period with missing data, or with data that is no longer stored.
          */
         MissingPart: {
             end: number;
-            /** @description Such as: a file cannot be read; no longer kept. */
+            /** @description Such as: a file cannot be read; no longer stored. */
             reason: string;
             start: number;
         };
@@ -2712,7 +2820,7 @@ export interface components {
         };
         /**
          * MonthlyReport
-         * @description A month in the report's zone, and the month before it to compare with.
+         * @description A month in the report's time zone, and the month before for comparison.
          */
         MonthlyReport: {
             by_day: components["schemas"]["UsageOverTime"];
@@ -2729,6 +2837,14 @@ export interface components {
             zone: string;
         };
         /**
+         * NamedGpu
+         * @description A GPU of a node.
+         */
+        NamedGpu: {
+            /** @description The vendor's unique id. */
+            uuid: string;
+        };
+        /**
          * NodeFacts
          * @description What a node is: the host and its devices, slices after their parent.
          */
@@ -2739,7 +2855,7 @@ export interface components {
         };
         /**
          * NodeHealth
-         * @description How a node's frames fare, counted since the hub started.
+         * @description Statistics of a node's frames since the hub started.
          */
         NodeHealth: {
             accepted: number;
@@ -2748,6 +2864,11 @@ export interface components {
             duplicates: number;
             last_error: string | null;
             last_error_at: number | null;
+            /**
+             * @description Samples lost for lack of space that cannot be sent again.
+             * @default 0
+             */
+            lost_samples?: number;
             missed: number;
             node_id: string;
             refused: {
@@ -2758,28 +2879,28 @@ export interface components {
         };
         /**
          * NodeInventory
-         * @description A node in the live stream: all that is not a number. Sent again whenever any of it changes.
+         * @description A node in the live stream: everything that is not a number. Sent again when any of it changes.
          */
         NodeInventory: {
             devices: components["schemas"]["DeviceInventory"][];
             host: components["schemas"]["HostFacts"] | null;
             id: string;
             name: string;
-            /** @description What the hub has to say of the node; the hub's times. */
+            /** @description The hub's remarks about the node, with hub times. */
             notes: components["schemas"]["Problem"][];
             /** @description Nodes are sorted by this, then by name. */
             place: number;
-            /** @description What the node says is wrong; its own times. */
+            /** @description Problems that the node reports, with node times. */
             problems: components["schemas"]["Problem"][];
             processes: components["schemas"]["Process"][];
             row: number;
             uses: components["schemas"]["ProcessUse"][];
             /** @enum {unknown} */
-            way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
+            way: "file" | "gpustat" | "http_files" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
         };
         /**
          * NodeView
-         * @description One node with its devices; ``host`` is none until its first report.
+         * @description One node with its devices; ``host`` is null until its first report.
          */
         NodeView: {
             age_seconds: number | null;
@@ -2791,11 +2912,11 @@ export interface components {
             host_sample: components["schemas"]["HostSample"];
             id: string;
             interval_seconds: number | null;
-            /** @description The shown name. */
+            /** @description Display name. */
             name: string;
-            /** @description What the hub has to say of the node; the hub's times. */
+            /** @description The hub's remarks about the node, with hub times. */
             notes: components["schemas"]["Problem"][];
-            /** @description What the node says is wrong; its own times. */
+            /** @description Problems that the node reports, with node times. */
             problems: components["schemas"]["Problem"][];
             reason: string;
             /** @description Hub time of the last live report. */
@@ -2803,16 +2924,15 @@ export interface components {
             /** @enum {unknown} */
             state: "live" | "never" | "offline" | "stale";
             /**
-             * @description How its reports reach the hub.
+             * @description Connection: how its reports reach the hub.
              * @enum {unknown}
              */
-            way: "file" | "gpustat" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
+            way: "file" | "gpustat" | "http_files" | "node_info" | "pull" | "push" | "ssh" | "xmlrpc";
         };
         /**
          * OwnCommands
-         * @description All processes of the viewer itself, with full command lines: position i of every list belongs to one process.
-         *
-         *         A process is known by its node, pid and start.
+         * @description All processes of the viewer, with full command lines: position i of every list belongs to one process. A
+         *         process is identified by its node, pid and start.
          */
         OwnCommands: {
             command: (string | null)[];
@@ -2822,7 +2942,7 @@ export interface components {
         };
         /**
          * PasswordChange
-         * @description A new password for oneself.
+         * @description A new password for your account.
          */
         PasswordChange: {
             /** @description At least ten characters. */
@@ -2834,33 +2954,43 @@ export interface components {
          * @description Whether a name and password can be used.
          */
         PasswordLogin: {
-            /** @description False: this page came by plain HTTP from elsewhere, where others could read a password; POST would answer 403 insecure. */
+            /** @description False: this page was loaded over plain HTTP from another machine, where others could read a password. POST would return 403 insecure. */
             is_taken_here: boolean;
         };
         /**
          * Problem
-         * @description Something that is wrong on a node, told by the node itself.
+         * @description A problem that a node reports.
          */
         Problem: {
-            /** @description Stable name: no_driver, no_gpu, driver_mismatch, driver_hung, driver_crashed, gpu_lost, reset_required, gpu_error, xid, no_permission, driver_failed, too_many_devices, metric_failed, processes_failed, host_failed; newer agents may add more. */
+            /** @description Stable name: no_driver, no_gpu, driver_mismatch, driver_hung, driver_crashed, gpu_lost, reset_required, gpu_error, xid, recovery_action, remap_pending, remap_failed, retirement_pending, no_permission, driver_failed, slow_driver, too_many_devices, metric_failed, processes_failed, processes_hidden, host_failed; newer agents may add more. */
             code: string;
             /**
-             * @description The device concerned; none for the whole node.
+             * @description For code metric_failed: the metrics that are unknown because of it, such as memory_used_bytes or memory_total_bytes. Empty: any unknown metric can be.
+             * @default []
+             */
+            columns?: string[];
+            /**
+             * @description The device concerned; null for the whole node.
              * @default null
              */
             device_uuid?: string | null;
             /**
-             * @description The device (or with none named, every device) must not be called usable.
+             * @description The device (or, if none is named, every device) must not be used.
              * @default false
              */
             is_fault?: boolean;
             /** @description What is wrong and what to do, for people. */
             message: string;
             /**
-             * @description Node time at which it was first seen.
+             * @description Node time of its first appearance.
              * @default null
              */
             since?: number | null;
+            /**
+             * @description For code xid: the number.
+             * @default null
+             */
+            xid?: number | null;
         };
         /**
          * Process
@@ -2895,7 +3025,7 @@ export interface components {
              */
             started_at?: number | null;
             /**
-             * @description Owner; none when it cannot be known.
+             * @description Owner; null if unknown.
              * @default null
              */
             user?: string | null;
@@ -2922,7 +3052,7 @@ export interface components {
          */
         ProcessTable: {
             /**
-             * @description Processes left out because there were too many.
+             * @description Number of processes left out because there were too many.
              * @default 0
              */
             omitted?: number;
@@ -2996,7 +3126,7 @@ export interface components {
                 [key: string]: components["schemas"]["RecentDevice"];
             };
             host: components["schemas"]["RecentHost"];
-            /** @description The usual distance of two moments. */
+            /** @description Usual time between two points. */
             interval_seconds: number;
             node_id: string;
             /** @description UTC epoch seconds by the hub's clock. */
@@ -3004,25 +3134,25 @@ export interface components {
         };
         /**
          * RedirectLogin
-         * @description Logging in elsewhere.
+         * @description Single sign-on.
          */
         RedirectLogin: {
-            /** @description What the button says. */
+            /** @description Text of the button. */
             label: string;
-            /** @description Where it leads, relative to the hub's page; takes ?return=PATH. */
+            /** @description Address, relative to the hub's page; accepts ?return=PATH. */
             url: string;
         };
         /**
          * Renaming
-         * @description What one may change of one's own account.
+         * @description What you can change in your own account.
          */
         Renaming: {
-            /** @description What others read; empty: the name. */
+            /** @description Display name; empty: the account's name. */
             display_name: string;
         };
         /**
          * Report
-         * @description Everything a node can say of itself at one moment.
+         * @description Everything that a node reports at one moment.
          */
         Report: {
             facts: components["schemas"]["NodeFacts"];
@@ -3032,7 +3162,7 @@ export interface components {
         };
         /**
          * ReportReceipt
-         * @description Whose report was taken.
+         * @description Node whose report was accepted.
          */
         ReportReceipt: {
             node_id: string;
@@ -3078,12 +3208,12 @@ export interface components {
             /** @default [] */
             missing?: components["schemas"]["MissingPart"][];
             /**
-             * @description The coarsest of what the points were made from.
+             * @description Lowest resolution of the data behind the points.
              * @enum {unknown}
              */
             resolution: "minute" | "quarter_hour" | "raw";
             start: number;
-            /** @description Distance of two points; each stands for its whole step. */
+            /** @description Time between two points; each stands for its whole step. */
             step_seconds: number;
             subjects: components["schemas"]["SubjectSeries"][];
             /** @description Start of each step, UTC epoch seconds by the hub's clock. */
@@ -3091,20 +3221,25 @@ export interface components {
         };
         /**
          * SessionView
-         * @description Who asks, what is shown to them, and how one can log in.
+         * @description Who you are, what you can see, and how you can log in.
          */
         SessionView: {
             /** @description Null: nobody is logged in. */
             account: components["schemas"]["Account"] | null;
+            /**
+             * @description True: the database is empty although this hub has had nodes or accounts; an admin has to restore a backup or start afresh.
+             * @default false
+             */
+            are_records_missing?: boolean;
             bookings_enabled: boolean;
-            /** @description Whether the account has a password here, that can be changed here. */
+            /** @description Whether the account has a password on this hub that you can change. */
             has_password: boolean;
             /** @description False: nobody can log in until the set-up link is used. */
             is_set_up: boolean;
             password: components["schemas"]["PasswordLogin"];
-            /** @description What is shown; null: nothing. */
-            privacy: ("admin" | "counts" | "member" | "public") | null;
-            /** @description Null: there is no such way. */
+            /** @description Privacy class; null: nothing is visible. */
+            privacy: ("admin" | "counts" | "member" | "names" | "public") | null;
+            /** @description Null: not available. */
             redirect: components["schemas"]["RedirectLogin"] | null;
             /** @description What this session or token allows, sorted. */
             scopes: ("admin" | "book" | "read")[];
@@ -3113,7 +3248,7 @@ export interface components {
              * @enum {unknown}
              */
             via: "nobody" | "proxy" | "session" | "token";
-            /** @description IANA time zone of times that come without one. */
+            /** @description IANA time zone of times without one. */
             zone: string;
         };
         /**
@@ -3121,30 +3256,35 @@ export interface components {
          * @description The first admin.
          */
         SetupRequest: {
-            /** @description What stands behind the # of the set-up link. */
+            /** @description The code after the # of the set-up link. */
             code: string;
             /**
-             * @description What others read; the name unless given.
+             * @description Display name. Default: the name.
              * @default null
              */
             display_name?: string | null;
-            /** @description To log in with. */
+            /** @description Name to log in with. */
             name: string;
             /** @description At least ten characters. */
             password: string;
         };
         /**
          * SinkHealth
-         * @description How a sink is doing.
+         * @description State of a sink.
          */
         SinkHealth: {
+            /**
+             * @description Files that were found damaged in the last 30 days and moved to quarantine.
+             * @default 0
+             */
+            damaged_files?: number;
             /** @default null */
             last_error?: string | null;
             /** @default null */
             last_error_at?: number | null;
             name: string;
             /**
-             * @description UTC epoch seconds of the oldest that is kept.
+             * @description UTC epoch seconds of the oldest stored data.
              * @default null
              */
             oldest?: number | null;
@@ -3153,19 +3293,19 @@ export interface components {
             /** @enum {unknown} */
             state: "behind" | "failing" | "ok";
             /**
-             * @description What was kept and cannot be read any more.
+             * @description Data that can no longer be read.
              * @default []
              */
             unreadable?: components["schemas"]["MissingPart"][];
             /**
-             * @description Taken, and not yet where they are to be.
+             * @description Received, and not yet stored in their final place.
              * @default 0
              */
             waiting_batches?: number;
         };
         /**
          * StateSpan
-         * @description A device's state for a while; where rollups are told, the one it was in for most of each step.
+         * @description A device's state for a while. For summaries, the state that it had for most of each step.
          */
         StateSpan: {
             end: number;
@@ -3174,14 +3314,14 @@ export interface components {
         };
         /**
          * StoreHealth
-         * @description Whether what nodes send is being kept. While it is not, nodes get no acknowledgement and resend.
+         * @description Whether the hub saves what nodes send. If not, nodes get no acknowledgements and send it again.
          */
         StoreHealth: {
             last_error: string | null;
             saved_at: number | null;
             /** @enum {unknown} */
             state: "failing" | "ok";
-            /** @description Nodes with news that is not saved yet. */
+            /** @description Nodes with data that is not saved yet. */
             waiting_nodes: number;
         };
         /**
@@ -3190,7 +3330,7 @@ export interface components {
          */
         SubjectSeries: {
             /**
-             * @description By the name of the sample's field, such as power_watts.
+             * @description By metric, such as power_watts.
              * @default {}
              */
             metrics?: {
@@ -3198,27 +3338,27 @@ export interface components {
             };
             node_id: string;
             /**
-             * @description Of a device; gaps have no span.
+             * @description For a device; gaps have no entry.
              * @default []
              */
             states?: components["schemas"]["StateSpan"][];
             /**
-             * @description Of a device; null for the host itself.
+             * @description UUID of a device; null for the host itself.
              * @default null
              */
             uuid?: string | null;
         };
         /**
          * TemporaryPassword
-         * @description A password that was made up.
+         * @description A generated password.
          */
         TemporaryPassword: {
-            /** @description Shown this once; the person should change it. */
+            /** @description Shown only once; the person should change it. */
             password: string;
         };
         /**
          * TimeChoice
-         * @description One way to read a time that can be read in two ways.
+         * @description One reading of an ambiguous time.
          */
         TimeChoice: {
             /** @description UTC, whole seconds. */
@@ -3266,14 +3406,14 @@ export interface components {
         };
         /**
          * TimelineView
-         * @description Devices × time: every booking that holds a device within a span, once.
+         * @description Devices × time: every booking of a device in a range, once.
          */
         TimelineView: {
             /** @description Pending and active ones, by start. */
             bookings: components["schemas"]["TimelineBooking"][];
-            /** @description In the order of the page; partitioned GPUs as slices. */
+            /** @description In the order of the page; GPUs that are split appear as slices. */
             devices: components["schemas"]["TimelineDevice"][];
-            /** @description False while the records do not answer: bookings as they were last known. */
+            /** @description False while the database does not respond: bookings are the last known ones. */
             is_current: boolean;
             /** @description UTC, whole seconds. */
             since: number;
@@ -3284,7 +3424,7 @@ export interface components {
         };
         /**
          * TokenRequest
-         * @description A token to be made.
+         * @description A token to create.
          */
         TokenRequest: {
             /**
@@ -3292,14 +3432,14 @@ export interface components {
              * @default 90
              */
             days?: number;
-            /** @description read: look; book: make and change bookings; admin: everything an admin may. Within the role. */
+            /** @description read: view; book: make and change bookings; admin: everything an admin can do. Within the account's role. */
             scopes: ("admin" | "book" | "read")[];
             /** @description What it is for. */
             title: string;
         };
         /**
          * Totals
-         * @description The herd in numbers. A partitioned GPU is counted through its slices, not twice.
+         * @description The herd in numbers. A GPU that is split counts through its slices, not twice.
          */
         Totals: {
             devices: {
@@ -3309,67 +3449,86 @@ export interface components {
             nodes: {
                 [key: string]: number;
             };
+            /**
+             * @description Live nodes of which no GPU can be used: the driver hangs, or all are missing or in fault.
+             * @default 0
+             */
+            nodes_in_fault?: number;
         };
         /**
          * TrendRow
-         * @description How much one user holds now and held lately: whom to ask.
+         * @description What one user holds now and held recently: who to ask.
          */
         TrendRow: {
-            /** @description Of these, held without work. */
+            /** @description Of these, held idle. */
             idle_gpus: number;
             label: string;
             mean_1w: number;
             mean_24h: number;
             /** @description Moving average of used GPUs, with a time constant of 2 hours. */
             mean_2h: number;
-            /** @description GPUs booked right now. */
+            /** @description GPUs booked right now; in the row of free ones, GPUs that nobody has booked. */
             reserved_gpus: number;
             /**
-             * @description Whether it grows: the average of 2 hours against that of 24.
+             * @description Trend: the 2-hour average compared with the 24-hour average.
              * @enum {unknown}
              */
             trend: "down" | "level" | "up";
-            /** @description GPUs held right now; shared ones count by the share of memory. */
+            /**
+             * @description Current use compared with the average of a week.
+             * @enum {unknown}
+             */
+            trend_1w: "down" | "level" | "up";
+            /**
+             * @description Current use compared with the 24-hour average.
+             * @enum {unknown}
+             */
+            trend_24h: "down" | "level" | "up";
+            /**
+             * @description Current use compared with the 2-hour average.
+             * @enum {unknown}
+             */
+            trend_2h: "down" | "level" | "up";
+            /** @description GPUs held now; shared ones count by their share of memory. */
             used_gpus: number;
             /** @description Null is unknown. */
             user: string | null;
         };
         /**
          * TrendsView
-         * @description Whom to ask for a GPU: those who hold most come first.
+         * @description Who to ask for a GPU: users who hold most come first.
          */
         TrendsView: {
-            /** @description The GPUs that nobody uses, told in the same way. */
+            /** @description The GPUs that nobody uses, in the same format. */
             free: components["schemas"]["TrendRow"];
             rows: components["schemas"]["TrendRow"][];
             time: number;
         };
         /**
          * UsageFigures
-         * @description Use in numbers. A GPU that several share is split between them by the memory they hold.
-         *
-         *         ``busy + idle + unknown = gpu_hours``: nothing that was held is left out.
+         * @description Usage in numbers. The time of a shared GPU is divided among its users by the memory they hold. ``busy + idle
+         *         + unknown = gpu_hours``.
          */
         UsageFigures: {
-            /** @description Of these, at work: at or above availability.busy_utilization. */
+            /** @description Of these, busy: at or above availability.busy_utilization. */
             busy_hours: number;
             /**
-             * @description By the prices in [usage]; null without any.
+             * @description Based on the prices in [usage]; null if there are none.
              * @default null
              */
             cost?: number | null;
             /** @description Busy share of the hours with known utilisation; null if there are none. */
             efficiency: number | null;
-            /** @description Null if no device told its power. */
+            /** @description Null if no device reported its power. */
             energy_kwh: number | null;
             /** @description GPUs held × hours; slices count as their share of the GPU. */
             gpu_hours: number;
             /**
-             * @description What the idle hours cost at the price of a GPU-hour; null without one.
+             * @description Cost of the idle hours, based on the price of a GPU-hour; null without one.
              * @default null
              */
             idle_cost?: number | null;
-            /** @description Of these, held without work: the waste. */
+            /** @description Of these, held idle: the waste. */
             idle_hours: number;
             /** @description Mean utilisation while held; null if unknown. */
             mean_utilization: number | null;
@@ -3379,14 +3538,14 @@ export interface components {
         };
         /**
          * UsageOverTime
-         * @description The largest users, groups, nodes, types or jobs, step by step; all others together come last.
+         * @description The largest users, groups, nodes, types or jobs per step; all others together come last.
          */
         UsageOverTime: {
             busy_hours: number[][];
             /** @enum {unknown} */
             by: "device" | "group" | "job" | "node" | "type" | "user";
             end: number;
-            /** @description Of each key, one number a step. */
+            /** @description For each key, one number per step. */
             gpu_hours: number[][];
             /** @description Null is unknown. */
             keys: (string | null)[];
@@ -3398,7 +3557,7 @@ export interface components {
             start: number;
             /** @enum {unknown} */
             step: "day" | "hour" | "month" | "week";
-            /** @description Start of each step in the report's zone, UTC epoch seconds. */
+            /** @description Start of each step in the report's time zone, UTC epoch seconds. */
             times: number[];
         };
         /**
@@ -3411,7 +3570,7 @@ export interface components {
             /** @enum {unknown} */
             by: "device" | "group" | "job" | "node" | "type" | "user";
             /**
-             * @description GPU-hours that the herd could have given: seen and without fault.
+             * @description Available GPU-hours of the herd: reported and without a fault.
              * @default null
              */
             capacity_hours?: number | null;
@@ -3419,14 +3578,14 @@ export interface components {
             currency?: string | null;
             end: number;
             /**
-             * @description Of these, nobody used.
+             * @description Of these, used by nobody.
              * @default null
              */
             free_hours?: number | null;
             /** @default [] */
             missing?: components["schemas"]["MissingPart"][];
             /**
-             * @description Rows beyond the limit; the totals count them.
+             * @description Number of rows beyond the limit; the totals include them.
              * @default 0
              */
             omitted_rows?: number;
@@ -3437,7 +3596,7 @@ export interface components {
         };
         /**
          * UsageRow
-         * @description The use of one user, group, node, type, job or device.
+         * @description The usage of one user, group, node, type, job or device.
          */
         UsageRow: {
             /**
@@ -3447,33 +3606,33 @@ export interface components {
             bookings?: components["schemas"]["BookingUsage"] | null;
             devices: number;
             figures: components["schemas"]["UsageFigures"];
-            /** @description Name or id; null is unknown: an owner that could not be told. */
+            /** @description Name or id; null: the owner is unknown. */
             key: string | null;
-            /** @description What people read. */
+            /** @description Display name. */
             label: string;
             sessions: number;
             users: number;
         };
         /**
          * UsageSession
-         * @description Someone's stay on one device.
+         * @description A session of a user on one device.
          */
         UsageSession: {
             /**
-             * @description For the user itself and admins, as long as it is kept; else the program.
+             * @description In full for the user and admins, while it is stored; otherwise the program's name.
              * @default null
              */
             command?: string | null;
             /** @default null */
             container?: string | null;
-            /** @description Null: goes on. */
+            /** @description Null: still running. */
             ended_at: number | null;
             figures: components["schemas"]["UsageFigures"];
             id: string;
             /** @default null */
             job?: string | null;
             last_seen_at: number;
-            /** @description What people call the node. */
+            /** @description Display name of the node. */
             node: string;
             node_id: string;
             started_at: number;
@@ -3485,7 +3644,7 @@ export interface components {
         };
         /**
          * UsageSessions
-         * @description Stays on devices in a range, latest first.
+         * @description Sessions on devices in a range, latest first.
          */
         UsageSessions: {
             end: number;
@@ -3498,7 +3657,7 @@ export interface components {
         };
         /**
          * UseColumns
-         * @description Process numbers that changed: ``position[i]`` is the place in the uses of node row ``node[i]``.
+         * @description Process metrics that have changed: ``position[i]`` is the position in the uses of node row ``node[i]``.
          */
         UseColumns: {
             cpu_cores: (number | null)[];
@@ -3510,7 +3669,7 @@ export interface components {
         };
         /**
          * UseSample
-         * @description What a process takes of one device at one moment.
+         * @description What a process uses of one device at one moment.
          */
         UseSample: {
             /**
@@ -3519,17 +3678,17 @@ export interface components {
              */
             gpu_memory_bytes?: number | null;
             /**
-             * @description Share of the SMs' time, where the driver tells.
+             * @description Share of the SMs' time, if the driver reports it.
              * @default null
              */
             utilization_sm?: number | null;
         };
         /**
          * UserSeries
-         * @description What one user held and worked over time.
+         * @description What one user held and used over time.
          */
         UserSeries: {
-            /** @description Of these, at work. */
+            /** @description Of these, busy. */
             busy_gpus: (number | null)[];
             end: number;
             /** @description Mean number of GPUs held; shared ones count by share. */
@@ -3544,7 +3703,7 @@ export interface components {
         };
         /**
          * UserView
-         * @description What one user holds right now; user ``None`` gathers the processes whose owner is unknown.
+         * @description What one user holds now; user null collects the processes whose owner is unknown.
          */
         UserView: {
             busy_devices: number;
@@ -3566,10 +3725,10 @@ export interface components {
         };
         /**
          * Weekly
-         * @description The same again every week, at the same time by the clock on the wall; all of them or none.
+         * @description Repeat every week at the same local time; all weeks or none.
          */
         Weekly: {
-            /** @description How many in all. */
+            /** @description Total number. */
             times: number;
         };
     };
@@ -3603,7 +3762,7 @@ export interface operations {
                     "application/json": components["schemas"]["Account"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3636,7 +3795,7 @@ export interface operations {
                     "application/json": null;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3665,7 +3824,7 @@ export interface operations {
                     "application/json": components["schemas"]["AccountExport"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3694,7 +3853,7 @@ export interface operations {
                     "application/json": components["schemas"]["FeedView"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3727,7 +3886,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedFeed"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3757,7 +3916,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3788,7 +3947,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3817,7 +3976,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeptSession"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3844,7 +4003,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3874,7 +4033,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3903,7 +4062,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeptToken"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3936,7 +4095,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedToken"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3966,7 +4125,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3995,7 +4154,7 @@ export interface operations {
                     "application/json": components["schemas"]["Account"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4028,7 +4187,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedAccount"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4060,7 +4219,7 @@ export interface operations {
                     "application/json": components["schemas"]["Account"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4090,7 +4249,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4126,7 +4285,7 @@ export interface operations {
                     "application/json": components["schemas"]["Account"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4158,7 +4317,7 @@ export interface operations {
                     "application/json": components["schemas"]["AccountExport"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4190,7 +4349,7 @@ export interface operations {
                     "application/json": components["schemas"]["TemporaryPassword"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4220,7 +4379,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4240,7 +4399,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The link is open. */
+            /** @description The connection is open. */
             101: {
                 headers: {
                     [name: string]: unknown;
@@ -4256,7 +4415,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4270,19 +4429,19 @@ export interface operations {
     searchAudit: {
         parameters: {
             query?: {
-                /** @description Found anywhere in an entry, also in the names of people. */
+                /** @description Text anywhere in an entry, including names of people. */
                 text?: string | null;
-                /** @description Such as login.failed, or booking for all of bookings. */
+                /** @description Such as login.failed, or booking for all actions on bookings. */
                 action?: string | null;
-                /** @description What this account did, or what was done to it; its id. */
+                /** @description Id of an account: what it did, or what was done to it. */
                 account?: string | null;
-                /** @description From then on; UTC epoch seconds. */
+                /** @description Start; UTC epoch seconds. */
                 since?: number | null;
-                /** @description Before then; UTC epoch seconds. */
+                /** @description End; UTC epoch seconds. */
                 until?: number | null;
                 /** @description Only those with a lower number, for paging. */
                 before?: number | null;
-                /** @description How many at most. */
+                /** @description Maximum number. */
                 limit?: number;
             };
             header?: never;
@@ -4300,7 +4459,7 @@ export interface operations {
                     "application/json": components["schemas"]["AuditEntry"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4329,7 +4488,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingPolicy"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4343,7 +4502,7 @@ export interface operations {
     listBookings: {
         parameters: {
             query?: {
-                /** @description Only one's own, and those of groups that one is in. */
+                /** @description Only yours and those of your groups. */
                 mine?: boolean;
                 /** @description Only those of this node's devices, by its id. */
                 node?: string | null;
@@ -4359,7 +4518,7 @@ export interface operations {
                 series?: number | null;
                 /** @description Only those with a lower number, for paging. */
                 before?: number | null;
-                /** @description How many at most. */
+                /** @description Maximum number. */
                 limit?: number;
             };
             header?: never;
@@ -4377,7 +4536,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4391,7 +4550,10 @@ export interface operations {
     createBooking: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A random string, new for each booking. A request that is repeated with the same key within 24 hours books only once and returns the same booking. */
+                "Idempotency-Key"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4419,7 +4581,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4451,7 +4613,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4487,7 +4649,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4523,7 +4685,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4559,7 +4721,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4573,7 +4735,10 @@ export interface operations {
     copyBooking: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A random string, new for each booking. A request that is repeated with the same key within 24 hours books only once and returns the same booking. */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 /** @description The booking's number. */
                 booking_id: number;
@@ -4595,7 +4760,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4631,7 +4796,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4667,7 +4832,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4699,7 +4864,7 @@ export interface operations {
                     "application/json": components["schemas"]["BookingView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4731,14 +4896,14 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description It is as it was: If-None-Match named its ETag. */
+            /** @description Not changed: If-None-Match matches its ETag. */
             304: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4771,7 +4936,7 @@ export interface operations {
                     "application/json": components["schemas"]["EnrolmentResult"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4785,7 +4950,7 @@ export interface operations {
     getFleet: {
         parameters: {
             query?: {
-                /** @description Only nodes with this id, name or host name; where there is none, those with the same beginning up to the first dot. If these are more than 100, all nodes. */
+                /** @description Only nodes with this id, name or host name. If there is none, those with the same part before the first dot. If more than 100 match, all nodes. */
                 node?: string | null;
             };
             header?: never;
@@ -4803,7 +4968,7 @@ export interface operations {
                     "application/json": components["schemas"]["FleetView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4832,7 +4997,7 @@ export interface operations {
                     "application/json": components["schemas"]["Glance"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4866,7 +5031,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeviceView"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4895,7 +5060,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"] | components["schemas"]["HealthSummary"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4913,11 +5078,11 @@ export interface operations {
                 device: string[];
                 /** @description May be repeated; default: utilization_gpu. Known: utilization_gpu, utilization_memory, utilization_encoder, utilization_decoder, memory_used_bytes, memory_reserved_bytes, temperature_celsius, power_watts, power_limit_watts, fan_ratio, clock_sm_hertz, clock_memory_hertz, performance_state, throttle_reasons, ecc_corrected, ecc_uncorrected, energy_joules, pcie_receive_bytes_per_second, pcie_send_bytes_per_second. */
                 metric?: string[] | null;
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description How many points at most; fewer if much is asked for at once. */
+                /** @description Maximum number of points; fewer for large requests. */
                 points?: number;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -4938,7 +5103,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4952,13 +5117,13 @@ export interface operations {
     getHerdHistory: {
         parameters: {
             query?: {
-                /** @description Only of devices of this type, by its short name. */
+                /** @description Only devices of this type, by short name. */
                 type?: string | null;
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description How many points at most; fewer if much is asked for at once. */
+                /** @description Maximum number of points; fewer for large requests. */
                 points?: number;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -4979,7 +5144,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4995,11 +5160,11 @@ export interface operations {
             query?: {
                 /** @description May be repeated; default: cpu_ratio. Known: cpu_ratio, load_1m, load_5m, load_15m, memory_used_bytes, swap_used_bytes, uptime_seconds. In public only those that the live view shows. */
                 metric?: string[] | null;
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description How many points at most; fewer if much is asked for at once. */
+                /** @description Maximum number of points; fewer for large requests. */
                 points?: number;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -5023,7 +5188,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5037,18 +5202,18 @@ export interface operations {
     getUserHistory: {
         parameters: {
             query?: {
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description How many points at most; fewer if much is asked for at once. */
+                /** @description Maximum number of points; fewer for large requests. */
                 points?: number;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
             };
             header?: never;
             path: {
-                /** @description The user as shown: in public a pseudonym. */
+                /** @description The user as shown; for the public, a pseudonym. */
                 user: string;
             };
             cookie?: never;
@@ -5065,7 +5230,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5097,7 +5262,7 @@ export interface operations {
                     "application/json": null;
                 };
             };
-            /** @description This hub has none. */
+            /** @description Not configured on this hub. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5106,7 +5271,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5135,7 +5300,7 @@ export interface operations {
                     "application/json": null;
                 };
             };
-            /** @description This hub has none. */
+            /** @description Not configured on this hub. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5144,7 +5309,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5173,7 +5338,7 @@ export interface operations {
                     "application/json": components["schemas"]["NodeView"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5205,7 +5370,77 @@ export interface operations {
                     "application/json": components["schemas"]["NodeView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    acknowledgeGpu: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The node's id. */
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NamedGpu"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcknowledgedFaults"];
+                };
+            };
+            /** @description Error; the body says why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    forgetGpu: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The node's id. */
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NamedGpu"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5240,7 +5475,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecentView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5273,7 +5508,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReportReceipt"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5302,7 +5537,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5335,7 +5570,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5364,7 +5599,7 @@ export interface operations {
                     "application/json": null;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5397,7 +5632,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5413,17 +5648,17 @@ export interface operations {
             query?: {
                 /** @description How many devices. */
                 count?: number;
-                /** @description Words that their names must have, such as A100 80GB. */
+                /** @description Words that their names must contain, such as A100 80GB. */
                 model?: string | null;
-                /** @description Memory that each must have at least. */
+                /** @description Minimum memory of each device. */
                 min_memory_bytes?: number | null;
-                /** @description For how long without a break. */
+                /** @description Duration without a break. */
                 hours?: number;
                 /** @description All on one node. */
                 same_node?: boolean;
-                /** @description Not before this, UTC epoch seconds; by default now. */
+                /** @description Earliest start, UTC epoch seconds. Default: now. */
                 since?: number | null;
-                /** @description How many slots at most. */
+                /** @description Maximum number of slots. */
                 limit?: number;
             };
             header?: never;
@@ -5441,7 +5676,7 @@ export interface operations {
                     "application/json": components["schemas"]["FreeSlot"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5461,7 +5696,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events: first `snapshot`, then a `change` per tick, each a FleetChange. To who is logged in also `own`, an OwnCommands, after the snapshot and whenever it is another. */
+            /** @description Server-sent events: first `snapshot`, then a `change` per tick, each a FleetChange. If you are logged in, also `own`, an OwnCommands, after the snapshot and whenever it changes. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5470,7 +5705,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["FleetChange"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5484,9 +5719,9 @@ export interface operations {
     getTimeline: {
         parameters: {
             query?: {
-                /** @description Begin of the span, UTC epoch seconds; by default a day ago. */
+                /** @description Start of the range, UTC epoch seconds. Default: a day ago. */
                 since?: number | null;
-                /** @description End of the span, UTC epoch seconds; by default 8 days later. 400 days at most. */
+                /** @description End of the range, UTC epoch seconds. Default: 8 days later. At most 400 days. */
                 until?: number | null;
                 /** @description Only devices of the node with this id; may be repeated. */
                 node?: string[] | null;
@@ -5506,7 +5741,7 @@ export interface operations {
                     "application/json": components["schemas"]["TimelineView"];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5520,25 +5755,25 @@ export interface operations {
     getUsage: {
         parameters: {
             query?: {
-                /** @description What a row is of. */
+                /** @description Group rows by. */
                 by?: "user" | "group" | "node" | "type" | "job" | "device";
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description Only of this user, as shown: in public a pseudonym. */
+                /** @description Only this user, as shown; for the public, a pseudonym. */
                 user?: string | null;
-                /** @description Only of this group's people. */
+                /** @description Only members of this group. */
                 group?: string | null;
-                /** @description Only of this node, by its id. */
+                /** @description Only this node, by its id. */
                 node?: string | null;
-                /** @description Only of devices of this type, by its short name. */
+                /** @description Only devices of this type, by short name. */
                 type?: string | null;
-                /** @description Only of this batch job. */
+                /** @description Only this batch job. */
                 job?: string | null;
-                /** @description Only of the device with this UUID. */
+                /** @description Only the device with this UUID. */
                 device?: string | null;
-                /** @description How many rows at most. */
+                /** @description Maximum number of rows. */
                 limit?: number;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -5559,7 +5794,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5573,11 +5808,11 @@ export interface operations {
     getUtilizationDistribution: {
         parameters: {
             query?: {
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description Only of devices of this type, by its short name. */
+                /** @description Only devices of this type, by short name. */
                 type?: string | null;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -5598,7 +5833,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5612,13 +5847,13 @@ export interface operations {
     getBusyHours: {
         parameters: {
             query?: {
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description IANA time zone of days and hours; default: the hub's. */
+                /** @description IANA time zone of days and hours. Default: the hub's. */
                 zone?: string | null;
-                /** @description Only of devices of this type, by its short name. */
+                /** @description Only devices of this type, by short name. */
                 type?: string | null;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -5639,7 +5874,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5653,9 +5888,9 @@ export interface operations {
     getMonth: {
         parameters: {
             query?: {
-                /** @description IANA time zone of days and hours; default: the hub's. */
+                /** @description IANA time zone of days and hours. Default: the hub's. */
                 zone?: string | null;
-                /** @description JSON, Markdown, or a page that needs nothing else. */
+                /** @description JSON, Markdown, or a self-contained HTML page. */
                 format?: "json" | "markdown" | "html";
             };
             header?: never;
@@ -5678,7 +5913,7 @@ export interface operations {
                     "text/markdown": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5692,29 +5927,29 @@ export interface operations {
     getUsageOverTime: {
         parameters: {
             query?: {
-                /** @description What a row is of. */
+                /** @description Group rows by. */
                 by?: "user" | "group" | "node" | "type" | "job" | "device";
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description How long a step is. */
+                /** @description Length of a step. */
                 step?: "hour" | "day" | "week" | "month";
-                /** @description How many are told apart; the rest is summed up. */
+                /** @description How many to list; the rest is summed up. */
                 top?: number;
-                /** @description IANA time zone of days and hours; default: the hub's. */
+                /** @description IANA time zone of days and hours. Default: the hub's. */
                 zone?: string | null;
-                /** @description Only of this user, as shown: in public a pseudonym. */
+                /** @description Only this user, as shown; for the public, a pseudonym. */
                 user?: string | null;
-                /** @description Only of this group's people. */
+                /** @description Only members of this group. */
                 group?: string | null;
-                /** @description Only of this node, by its id. */
+                /** @description Only this node, by its id. */
                 node?: string | null;
-                /** @description Only of devices of this type, by its short name. */
+                /** @description Only devices of this type, by short name. */
                 type?: string | null;
-                /** @description Only of this batch job. */
+                /** @description Only this batch job. */
                 job?: string | null;
-                /** @description Only of the device with this UUID. */
+                /** @description Only the device with this UUID. */
                 device?: string | null;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -5735,7 +5970,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5749,23 +5984,23 @@ export interface operations {
     getUsageSessions: {
         parameters: {
             query?: {
-                /** @description Begin: UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d. Default: 24 hours before the end. */
+                /** @description Start: UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d. Default: 24 hours before the end. */
                 from?: string | null;
-                /** @description End, as the begin; a day as a whole. Default: now. */
+                /** @description End, in the same formats; a day includes its end. Default: now. */
                 to?: string | null;
-                /** @description Only of this user, as shown: in public a pseudonym. */
+                /** @description Only this user, as shown; for the public, a pseudonym. */
                 user?: string | null;
-                /** @description Only of this group's people. */
+                /** @description Only members of this group. */
                 group?: string | null;
-                /** @description Only of this node, by its id. */
+                /** @description Only this node, by its id. */
                 node?: string | null;
-                /** @description Only of devices of this type, by its short name. */
+                /** @description Only devices of this type, by short name. */
                 type?: string | null;
-                /** @description Only of this batch job. */
+                /** @description Only this batch job. */
                 job?: string | null;
-                /** @description Only of the device with this UUID. */
+                /** @description Only the device with this UUID. */
                 device?: string | null;
-                /** @description How many at most. */
+                /** @description Maximum number. */
                 limit?: number;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -5786,7 +6021,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5819,7 +6054,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -5848,7 +6083,7 @@ export interface operations {
                     "application/json": components["schemas"]["UserView"][];
                 };
             };
-            /** @description Not a success; the body says why. */
+            /** @description Error; the body says why. */
             default: {
                 headers: {
                     [name: string]: unknown;

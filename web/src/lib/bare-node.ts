@@ -21,3 +21,8 @@ export function bareReason(herd: Herd, node: NodeEntry): string {
     strings.problem[!isLive ? "nothingYet" : node.devices.length > 0 ? "noSlices" : "noDevices"]
   );
 }
+
+/** What is wrong with it, if anything is; a machine that simply has no GPU is well. */
+export function bareFault(node: NodeEntry): string | undefined {
+  return node.allProblems.find((problem) => problem.is_fault)?.message;
+}

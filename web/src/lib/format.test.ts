@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { capacity, capacityGib, cores, duration, gib, percent, share, size, whole } from "./format";
+import { capacity, capacityGib, cores, cpuLevel, duration, gib, percent, share, size, whole } from "./format";
 import { throttleWords } from "./throttle";
 
 const GIB = 2 ** 30;
@@ -62,4 +62,17 @@ it("tells only the throttling that is trouble", () => {
   expect(throttleWords(1 | 2 | 4 | 256)).toBe("");
   expect(throttleWords(32 | 64)).toBe("thermal, hardware thermal");
   expect(throttleWords(null)).toBe("");
+});
+
+it("shows load per CPU where the share of CPUs in use was not measured", () => {
+  expect([cpuLevel(0.25, 9, 4), cpuLevel(null, 6.84, 4), cpuLevel(null, 3, null)]).toEqual([
+    0.25,
+    1.71,
+    null,
+  ]);
+  expect([cpuLevel(null, null, 4), cpuLevel(null, 3, undefined), cpuLevel(null, 3, 0)]).toEqual([
+    null,
+    null,
+    null,
+  ]);
 });

@@ -107,3 +107,8 @@ export function share(part: Known, total: Known | undefined): Known {
     ? null
     : Math.min(1, Math.max(0, part / total));
 }
+
+/** How busy the CPUs are; without a measured share load per CPU, which may be more than 1. */
+export function cpuLevel(ratio: Known, load: Known, count: Known | undefined): Known {
+  return ratio !== null || load === null || !count ? ratio : load / count;
+}

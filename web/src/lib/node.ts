@@ -24,6 +24,8 @@ export interface DeviceEntry {
   readonly label: string;
   readonly uses: readonly UseEntry[];
   readonly problems: readonly Problem[];
+  /** Hub time; null: it is there. */
+  readonly missingSince: number | null;
 }
 
 export class NodeEntry {
@@ -70,6 +72,7 @@ export class NodeEntry {
       label: labelOf(device, indexes),
       uses: usesByDevice[i] ?? [],
       problems: problems.filter((problem) => problem.device_uuid === device.facts.uuid),
+      missingSince: device.missing_since ?? null,
     }));
     this.countable = this.devices.filter((device) => !device.facts.is_partitioned);
     this.problems = problems.filter((problem) => !problem.device_uuid || !uuids.has(problem.device_uuid));

@@ -30,6 +30,7 @@ export const pageStrings = {
     free: "Free GPUs",
     byModel: "Free by model",
     away: "away",
+    nodesInFault: (nodes: number): string => plural(nodes, "whole node", "whole nodes"),
     page: (page: number, pages: number): string => `${page} / ${pages}`,
     lost: "NOT LIVE",
     lostSince: (age: string): string => `This is how things were ${age} ago.`,
@@ -152,7 +153,7 @@ export const pageStrings = {
       `The herd has no node ${id}. It may have been removed or renamed, or the address was mistyped.`,
     noGpu: "This GPU is not here",
     noGpuHint: (id: string): string =>
-      `No node reports a GPU ${id}. It may have been moved, replaced or split anew, or the address was mistyped.`,
+      `No node reports a GPU ${id}. It may have been moved, replaced or split, or the address was mistyped.`,
     similar: "Did you mean",
     ofNode: (name: string): string => `on ${name}`,
     gpu: (label: string): string => `GPU ${label}`,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { HubError, request, whenLoginIsNeeded, wordsOf } from "./request";
+import { HubError, IdempotencyKeys, request, whenLoginIsNeeded, wordsOf } from "./request";
 
 const asked = vi.fn<typeof fetch>();
 
@@ -90,5 +90,19 @@ describe("request", () => {
     answers(401, error("login_needed", "log in first"));
     await failed();
     expect(told).toHaveBeenCalledOnce();
+  });
+
+  it("sends a key that stays while the same is asked for again, and is new for anything else", async () => {
+    const keys = new IdempotencyKeys();
+    answers(201, "[]");
+    const body = { any: "2 x A100", end: "2h" };
+    await request("POST", "bookings", { body, idempotencyKey: keys.of(body) });
+    const headers = asked.mock.lastCall?.[1]?.headers as Record<string, string>;
+    expect(headers["Idempotency-Key"]).toMatch(/^[0-9a-f]{32}$/);
+    expect(keys.of({ ...body })).toBe(headers["Idempotency-Key"]);
+    const other = keys.of({ ...body, end: "3h" });
+    expect(other).not.toBe(headers["Idempotency-Key"]);
+    keys.clear();
+    expect(keys.of({ ...body, end: "3h" })).not.toBe(other);
   });
 });

@@ -43,6 +43,8 @@ export interface RequestOptions {
   body?: unknown;
   /** Added to the address; what is `null` or `undefined` is left out, a list is given one by one. */
   query?: Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
+  /** Makes the request safe to repeat: the hub carries it out once for each key. */
+  idempotencyKey?: string;
   /** Ends the request; it then fails with the browser's `AbortError`, which nobody needs to see. */
   signal?: AbortSignal;
 }
@@ -72,7 +74,7 @@ export function apiUrl(path: string, query: RequestOptions["query"] = {}): strin
 export async function request<Answer = void>(
   method: Method,
   path: string,
-  { body, query, signal }: RequestOptions = {},
+  { body, query, signal, idempotencyKey }: RequestOptions = {},
 ): Promise<Answer> {
   const deadline = AbortSignal.timeout(DEADLINE_MILLISECONDS);
   let response: Response;
@@ -84,6 +86,7 @@ export async function request<Answer = void>(
       headers: {
         Accept: "application/json",
         ...(body !== undefined && { "Content-Type": "application/json" }),
+        ...(idempotencyKey !== undefined && { "Idempotency-Key": idempotencyKey }),
       },
       body: body === undefined ? null : JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
@@ -140,4 +143,26 @@ function errorOf(response: Response, answer: unknown): HubError {
 function sentence(text: string): string {
   const first = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…]$/.test(first) ? first : `${first}.`;
+}
+
+/** Idempotency keys: the same key while the same body is repeated, a new key for any other body. */
+export class IdempotencyKeys {
+  #body = "";
+  #key = "";
+
+  of(body: unknown): string {
+    const text = JSON.stringify(body);
+    if (text !== this.#body || this.#key === "") {
+      this.#body = text;
+      this.#key = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+        byte.toString(16).padStart(2, "0"),
+      ).join("");
+    }
+    return this.#key;
+  }
+
+  /** Use a new key from now on: the request has been answered. */
+  clear(): void {
+    this.#key = "";
+  }
 }

@@ -149,9 +149,12 @@ export class Route {
     return this.#code;
   }
 
-  /** The address of a place like this one, with some things changed: for links. */
+  /**
+   * The address of a place like this one, with some things changed: for links. With the path, because `?q` alone would
+   * lead from `/gpus` to the base `/gpus/`, from where a proxy may lead back without the query.
+   */
   href(changes: Partial<Place>): string {
-    return formatPlace(this.#next(changes)) || location.pathname;
+    return location.pathname + formatPlace(this.#next(changes));
   }
 
   /** Go to another place. Typing in a field replaces the entry in the history, a link adds one. */

@@ -44,6 +44,7 @@ export const strings = {
     gpustat: "gpustat (old protocol)",
     node_info: "node_info (old protocol)",
     xmlrpc: "XML-RPC (old protocol)",
+    http_files: "files over HTTP (old protocol)",
   } satisfies Record<NodeWay, string>,
 
   notices: {
@@ -82,6 +83,7 @@ export const strings = {
       update: (when: string): string => `Last update ${when}`,
       zone: (zone: string): string => `Times in ${zone}`,
       api: "API",
+      names: "Everyone in this network sees names, without a login",
     },
   },
 
@@ -94,6 +96,8 @@ export const strings = {
     nobody:
       "Nobody has an account yet: to make the first, open the link that gpuherd printed at its start, or run",
     setup: "gpuherd hub setup-link",
+    missing: "Records are missing: restore a backup, or start afresh with",
+    afresh: "gpuherd hub start-afresh",
   },
 
   banner: {
@@ -102,10 +106,10 @@ export const strings = {
     trouble: {
       closed: "The connection to the hub is lost; trying again.",
       refused: "The hub refuses the connection for now; trying again.",
-      silent: "The hub has gone silent; waiting for it.",
-      gap: "A message was missed; asking the hub for everything anew.",
+      silent: "The hub does not respond; waiting for it.",
+      gap: "A message was missed; reloading everything.",
       unreadable: "The hub sent something this page cannot read. Reload the page if this stays.",
-      slept: "This device slept or its clock was set; asking the hub for everything anew.",
+      slept: "This device slept or its clock was set; reloading everything.",
     } satisfies Record<Trouble, string>,
   },
 

@@ -46,6 +46,14 @@ export const accounts = {
   remove: (id: string) => request("DELETE", of(id)),
 };
 
+const tell = <Answer>(node: string, action: string, uuid: string): Promise<Answer> =>
+  request<Answer>("POST", `nodes/${encodeURIComponent(node)}/${action}-gpu`, { body: { uuid } });
+
+export const gpus = {
+  forget: (node: string, uuid: string) => tell(node, "forget", uuid),
+  acknowledge: (node: string, uuid: string) => tell<Told<"AcknowledgedFaults">>(node, "acknowledge", uuid),
+};
+
 export interface AuditSearch {
   readonly text: string | null;
   readonly since: number | null;

@@ -49,7 +49,7 @@ class Theme {
     };
     systemIsDark.addEventListener("change", systemChanged);
     window.addEventListener("storage", stored);
-    this.#apply();
+    systemChanged(); // it may have changed while the page was loading
     return () => {
       systemIsDark.removeEventListener("change", systemChanged);
       window.removeEventListener("storage", stored);

@@ -3,9 +3,9 @@ import type { TrendRow } from "../lib/usage";
 
 export const askWords = {
   loading: "Loading …",
-  heading: "Whom to ask",
-  label: "Who holds GPUs now, and held them lately",
-  hint: "Moving averages of the GPUs held: who has many for long, and who just now.",
+  heading: "Who to ask",
+  label: "Who holds GPUs now, and held them recently",
+  hint: "GPUs held now and on average; arrows show whether it is more or less now. For free GPUs, “booked now” counts those that nobody has booked.",
   user: "User",
   reserved: "Booked now",
   used: "Used now",
@@ -13,9 +13,11 @@ export const askWords = {
   mean_2h: "2 h",
   mean_24h: "24 h",
   mean_1w: "1 week",
-  trend: "Trend",
-  trends: { up: "rising", down: "falling", level: "level" } satisfies Record<TrendRow["trend"], string>,
-  trendTitle: "2 hours against 24 hours",
+  trends: { up: "more now", down: "less now", level: "the same now" } satisfies Record<
+    TrendRow["trend"],
+    string
+  >,
+  trendTitle: "Average of this time; the arrow tells whether more or less is used now",
   free: "free",
   none: "Nobody has held a GPU lately.",
   more: "All figures",

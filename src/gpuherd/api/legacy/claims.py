@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from gpuherd.api.networks import Address
 from gpuherd.fleet.views import FleetNotice
 from gpuherd.model.errors import Refused
 from gpuherd.model.reports import Problem
@@ -140,6 +141,14 @@ class NameClaims:
             message=f"{held.rival} posts under this name too and is refused; {held.sender} was first. Give one of the "
             "machines another host name, or find out who pretends to be it",
         )
+
+    def turned_away(self, sender: Address | None) -> None:
+        """Tell that someone posts who is in none of the networks: a node that was forgotten, or nobody of ours."""
+        message = (
+            f"{sender or 'someone'} posts to the old gpustat address and is refused, as it is in none of "
+            "legacy.gpustat.networks; if it is a node, add its network there"
+        )
+        self._tell("posts_refused", "", message)
 
     def notices(self) -> list[FleetNotice]:
         """Tell what was refused, and which names changed hands, within the last hour."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
@@ -19,8 +20,13 @@ BURST_SECONDS = 4.0
 def peer_address(scope: Scope) -> Address | None:
     """Give the address at the other end of the connection; headers that claim another are not looked at."""
     client = scope.get("client")
+    return _address(client[0]) if client else None
+
+
+@functools.lru_cache(maxsize=MAX_SENDERS)
+def _address(text: str) -> Address | None:
     try:
-        address = ipaddress.ip_address(client[0]) if client else None
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
     mapped = getattr(address, "ipv4_mapped", None)
@@ -38,17 +44,18 @@ class Gate:
         self._burst = requests_per_second * BURST_SECONDS
         self._monotonic = monotonic
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self.refused = 0
 
     def contains(self, address: Address) -> bool:
         """Tell whether an address is in one of the networks."""
         return any(address in network for network in self._networks)
 
-    def check(self, scope: Scope) -> str:
-        """Give the sender's address; ``HttpError`` 403 for others than the listed, 429 for the hasty."""
+    def check(self, scope: Scope, *, is_let_in: bool = False) -> str:
+        """Give the sender's address; ``HttpError`` 403 for others than the listed, 429 for the hasty.
+
+        ``is_let_in``: it may come in though it is not listed.
+        """
         address = peer_address(scope)
-        if address is None or not self.contains(address):
-            self.refused += 1
+        if address is None or not (is_let_in or self.contains(address)):
             raise HttpError(
                 403,
                 "forbidden",
@@ -75,7 +82,9 @@ async def read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
     """Read the whole body; ``HttpError`` 413 as soon as it is known to be too large, 415 if it is compressed."""
     too_large = HttpError(413, "body_too_large", f"the body is larger than {max_bytes // 1024} KiB")
     if header(scope, b"content-encoding") not in (None, "", "identity"):
-        raise HttpError(415, "unsupported_encoding", "compressed bodies are not taken; send it as it is")
+        raise HttpError(
+            415, "unsupported_encoding", "compressed bodies are not accepted; send the body uncompressed"
+        )
     length = header(scope, b"content-length") or "0"
     if length.isascii() and length.isdigit() and (len(length) > 15 or int(length) > max_bytes):
         raise too_large

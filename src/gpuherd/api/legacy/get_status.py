@@ -15,6 +15,7 @@ from gpuherd.api.legacy.gate import Gate
 from gpuherd.api.legacy.serving import Answer, serve
 from gpuherd.api.legacy.whole_gpus import WholeGpu, local_time, mebibytes, percent, rounded, whole_gpus
 from gpuherd.api.networks import parse_networks
+from gpuherd.api.sender import Senders
 from gpuherd.fleet.views import FleetView, NodeView
 from gpuherd.sources.settings import GetStatusSettings
 
@@ -26,8 +27,7 @@ _UNSAFE = str.maketrans(dict.fromkeys("<>&\"'", "\N{REPLACEMENT CHARACTER}"))
 def status_of(node: NodeView) -> dict[str, Any]:
     """Give a node in the old shape: MiB, percent, °C; unknown is null. Down is what has been silent too long.
 
-    The old page writes user names and addresses into the page as HTML, so they are given without what HTML could
-    be made of.
+    The old page writes texts into itself as HTML, so they are given without what HTML could be made of.
     """
     gpus = whole_gpus(node)
     own_name = None if node.host is None else node.host.hostname
@@ -43,7 +43,7 @@ def status_of(node: NodeView) -> dict[str, Any]:
         ]
     status["gpus"] = [_gpu(gpu) for gpu in gpus]
     status["status"] = node.state in ("live", "stale")
-    status["version"] = gpus[0].device.facts.name if gpus else ""
+    status["version"] = _harmless(gpus[0].device.facts.name) if gpus else ""
     return status
 
 
@@ -51,7 +51,7 @@ def _gpu(gpu: WholeGpu) -> dict[str, Any]:
     facts, sample = gpu.device.facts, gpu.device.sample
     return {
         "index": facts.index,
-        "name": facts.name,
+        "name": _harmless(facts.name),
         "use_mem": mebibytes(sample.memory_used_bytes),
         "tot_mem": mebibytes(facts.memory_total_bytes),
         "utilize": percent(sample.utilization_gpu),
@@ -61,7 +61,7 @@ def _gpu(gpu: WholeGpu) -> dict[str, Any]:
                 "pid": process.pid,
                 "mem(MiB)": mebibytes(process.gpu_memory_bytes),
                 "username": _harmless(process.user or "?"),
-                "command": process.command,
+                "command": None if process.command is None else _harmless(process.command),
             }
             for process in gpu.processes
             if process.kind == "compute"
@@ -82,6 +82,7 @@ class GetStatusApp:
         *,
         fleet_view: Callable[[], FleetView],
         guard: Guard,
+        senders: Senders,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._gate = Gate(
@@ -91,6 +92,7 @@ class GetStatusApp:
         )
         self._fleet_view = fleet_view
         self._guard = guard
+        self._senders = senders
         self._made: tuple[int, bytes] = (-1, b"")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +101,7 @@ class GetStatusApp:
         await serve(scope, answering, self._serve(scope, answering))
 
     async def _serve(self, scope: Scope, send: Send) -> None:
-        self._gate.check(scope)
+        self._gate.check(scope, is_let_in=self._senders.is_own_program(scope))
         if scope["type"] != "http" or scope["path"] != "/get-status":
             raise HttpError(
                 404, "not_found", "only /get-status is served here; the page is at the hub's own address"

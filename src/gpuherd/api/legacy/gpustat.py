@@ -14,7 +14,7 @@ from gpuherd.api.asgi import Headers, Receive, Scope, Send, answer, header
 from gpuherd.api.errors import HttpError
 from gpuherd.api.guard import Guard
 from gpuherd.api.legacy.claims import NameClaims
-from gpuherd.api.legacy.gate import Gate, read_body
+from gpuherd.api.legacy.gate import Gate, peer_address, read_body
 from gpuherd.api.legacy.gpustat_shape import gpustat_payload, mapped_ip
 from gpuherd.api.legacy.old_login import OldLogin
 from gpuherd.api.legacy.serving import Answer, serve
@@ -98,7 +98,13 @@ class GpustatApp:
         await serve(scope, answering, self._serve(scope, receive, answering))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Answer) -> None:
-        sender = self._gate.check(scope)
+        try:
+            sender = self._gate.check(scope)
+        except HttpError as error:
+            # The old script does not say what it was answered, so people have to hear of it here.
+            if error.status == 403 and scope.get("method") == "POST" and scope["path"] == "/":
+                self._claims.turned_away(peer_address(scope))
+            raise
         cors = send.headers = self._cors(scope)
         if scope["type"] == "http" and scope["path"] == "/auth" and self._login is not None:
             await self._log_in(self._login, scope, receive, send, sender)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +22,11 @@ from gpuherd.api.errors import HttpError
 from gpuherd.auth.attempts import FailedAttempts
 from gpuherd.model.errors import Misconfigured, Refused
 
-__all__ = ["OldLogin", "read_login_file"]
+__all__ = ["SHA256", "OldLogin", "exposure_of", "read_login_file"]
 
 _KEY = "legacy.gpustat.login_file"
 MAX_FILE_BYTES = 65_536
+SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
 
 
 class _Login(Struct, frozen=True):
@@ -36,7 +39,11 @@ class OldLogin:
 
     def __init__(self, user: str, password: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._user = user.encode()
-        self._password = hashlib.sha256(password.encode()).hexdigest().encode()
+        # The tool's own .env holds the SHA-256 that its page sends; a person may have written the password itself.
+        digest = (
+            password.lower() if SHA256.fullmatch(password) else hashlib.sha256(password.encode()).hexdigest()
+        )
+        self._password = digest.encode()
         self._attempts = FailedAttempts()
         self._monotonic = monotonic
 
@@ -44,9 +51,9 @@ class OldLogin:
         """Raise ``HttpError``: 400 for no login at all, 401 for a wrong one, 429 after too many."""
         try:
             login = msgspec.json.decode(body, type=_Login)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise HttpError(
-                400, "invalid_request", "send user and password, the latter as SHA-256 in hex"
+                400, "invalid_request", "send user and password, the password as SHA-256 in hex"
             ) from error
         now = self._monotonic()
         try:
@@ -57,20 +64,26 @@ class OldLogin:
         is_password = hmac.compare_digest(login.password.lower().encode(errors="replace"), self._password)
         if not (is_user and is_password):
             self._attempts.failed(sender, now)
-            raise HttpError(401, "login_failed", "the name or the password is wrong")
+            raise HttpError(401, "login_failed", "wrong name or password")
 
 
 def read_login_file(file: Path) -> OldLogin:
     """Read ``AUTH_USER`` and ``AUTH_PASS`` of the old backend's ``.env``; ``Misconfigured`` if they are not there."""
     try:
         with file.open("rb") as stream:
-            text = stream.read(MAX_FILE_BYTES).decode("utf-8", errors="replace")
+            content = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise Misconfigured(
             f"{_KEY}: cannot read {file}: {error.strerror}; name the .env of the old backend, or leave the key out"
         ) from error
+    if len(content) > MAX_FILE_BYTES:
+        raise Misconfigured(
+            f"{_KEY}: {file} has more than {MAX_FILE_BYTES} bytes; name the .env of the old backend"
+        )
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise Misconfigured(f"{_KEY}: {file} is UTF-16 text; save it as UTF-8")
     values = {}
-    for line in text.splitlines():
+    for line in content.decode("utf-8-sig", errors="replace").splitlines():
         key, is_assignment, value = line.removeprefix("export ").partition("=")
         if is_assignment and not line.lstrip().startswith("#"):
             values[key.strip()] = _unquoted(value.strip())
@@ -78,6 +91,17 @@ def read_login_file(file: Path) -> OldLogin:
     if not user or not password:
         raise Misconfigured(f"{_KEY}: {file} does not hold both AUTH_USER=… and AUTH_PASS=…; add them")
     return OldLogin(user, password)
+
+
+def exposure_of(file: Path) -> str | None:
+    """Say what is wrong if everyone on this machine can read the file: its hash is as good as the password."""
+    try:
+        is_exposed = bool(file.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return None
+    if not is_exposed:
+        return None
+    return f"{_KEY}: everyone on this machine can read {file}, and the hash in it is as good as the password: chmod o-r"
 
 
 def _unquoted(value: str) -> str:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable
 
 from gpuherd.api.asgi import Headers, Message, Scope, Send, refuse
-from gpuherd.api.errors import HttpError
+from gpuherd.api.errors import HttpError, unexpected
 
 __all__ = ["Answer", "serve"]
-
-log = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 15.0
 
@@ -39,10 +36,8 @@ async def serve(scope: Scope, answer: Answer, work: Awaitable[None]) -> None:
         error = raised
     except TimeoutError:
         error = HttpError(408, "timeout", "the request took too long")
-    except Exception:
-        # The web server would swallow it without a word.
-        log.exception("unexpected error while answering a request of an older tool")
-        error = HttpError(500, "internal_error", "the hub failed to answer; its log says why")
+    except Exception as raised:  # noqa: BLE001 - the web server would swallow it silently
+        error = unexpected(raised)
     if not answer.has_begun:
         error.headers.update({name.decode(): value.decode() for name, value in answer.headers})
         await refuse(scope, answer, error)

@@ -45,9 +45,10 @@ class PastFace:
     ) -> None:
         """``alias`` gives whom a user of the nodes is known as; ``pseudonym``, what the public calls such a one."""
         if viewer.privacy is None or viewer.privacy == "counts":
-            raise HttpError(403, "forbidden", "only totals are shown to you")
+            raise HttpError(403, "forbidden", "you can only see totals")
         self.privacy: PrivacyClass = viewer.privacy
         self.is_public = viewer.privacy not in ("member", "admin")
+        self.has_names = viewer.privacy in ("names", "member", "admin")
         self._own = frozenset(() if viewer.account is None else viewer.account.linux_names)
         self._herd = herd
         self._alias = alias
@@ -71,7 +72,7 @@ class PastFace:
         if raw is None:
             return None
         person = self._alias(raw)
-        return self._pseudonym(person) if self.is_public and not person.startswith(MARK) else person
+        return person if self.has_names or person.startswith(MARK) else self._pseudonym(person)
 
     def users(self, raw: str | None) -> tuple[str | None, ...]:
         """Give it as the one key of a table."""
@@ -84,7 +85,7 @@ class PastFace:
         return self._groups.get(raw) or self._groups.get(self._alias(raw)) or (None,)
 
     def check_names(self, what: str) -> None:
-        """Raise ``HttpError`` 401 if the viewer sees no names."""
+        """Raise ``HttpError`` 401 if the viewer sees no more of people than the public."""
         if self.is_public:
             raise HttpError(401, "login_needed", f"log in first: {what} are not shown in public")
 

@@ -14,8 +14,8 @@ __all__ = ["Prices", "missing_before", "missing_between", "no_figures"]
 HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
 GIB = 2**30
-BEFORE = "nothing is remembered of the time before"
-UNWATCHED = "nothing was watched"
+BEFORE = "no data before this time"
+UNWATCHED = "no data"
 QUARTER_SECONDS = 900.0
 
 

@@ -68,7 +68,7 @@ class HistoryDesk:
         face = self._faces.of(viewer)
         reader = self._samples()
         if not 1 <= len(question.devices) <= MAX_DEVICES:
-            raise HttpError(400, "too_many_devices", f"name 1 to {MAX_DEVICES} devices", path="device")
+            raise HttpError(400, "too_many_devices", f"give 1 to {MAX_DEVICES} devices", path="device")
         subjects = tuple(dict.fromkeys(_device(text) for text in question.devices))
         metrics = _known(question.metrics, DEVICE_METRICS)
         span = self._range(question.span)
@@ -134,7 +134,7 @@ class HistoryDesk:
                 return _table(user_csv(series), "gpuherd-user.csv")
             return _json(series)
 
-        key = ("user", question.user, span, question.points, question.format, face.is_public)
+        key = ("user", question.user, span, question.points, question.format, face.privacy)
         return await self._ask(viewer, key, work)
 
     def _samples(self) -> SeriesReader:
@@ -142,7 +142,7 @@ class HistoryDesk:
             raise HttpError(
                 503,
                 "history_off",
-                "samples are kept where this hub cannot ask for them; set history.store.read_url to have charts",
+                "samples are in a store that this hub cannot query; set history.store.read_url to see charts",
             )
         return self._memory.samples
 
@@ -167,7 +167,10 @@ def _device(text: str) -> SeriesKey:
     node_id, colon, uuid = text.partition(":")
     if not (colon and node_id and uuid) or len(text) > 200:
         raise HttpError(
-            400, "bad_device", f'"{clean(text, 60)}" is no device; write node id, colon, UUID', path="device"
+            400,
+            "bad_device",
+            f'"{clean(text, 60)}" is not a device; write node id, colon, UUID',
+            path="device",
         )
     return SeriesKey(node_id, uuid)
 

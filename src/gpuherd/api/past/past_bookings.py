@@ -94,7 +94,7 @@ class PastBookings:
         users = self._memory.users_of(booking)
         person = names.person(users)
         owner = None if booking.owner_id is None else self._people.account(booking.owner_id)
-        if face.is_public:
+        if not face.has_names:
             shown = self._live.public_holder(booking.owner_name, users)
         elif person is not None:
             shown = person

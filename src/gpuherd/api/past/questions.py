@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from gpuherd.api.errors import HttpError
 from gpuherd.api.history_service import Answer
+from gpuherd.api.sparing_log import SparingLog
 from gpuherd.api.threads import BoundedThreads, TooMuchWork
 from gpuherd.fleet.clock import Clock
 from gpuherd.history.deadline import due_at
@@ -43,7 +44,6 @@ MAX_KEPT = 256
 MAX_KEPT_BYTES = 32 * 2**20
 REST_SECONDS = 5.0
 """A store that did not answer is left alone for so long; whoever asks meanwhile is told so at once."""
-LOG_SECONDS = 60.0
 RETRY = {"Retry-After": "5"}
 
 P = ParamSpec("P")
@@ -102,7 +102,7 @@ class Questions:
         """By key and whether a stranger began it."""
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._kept_bytes = 0
-        self._told_at = float("-inf")
+        self._sparing = SparingLog(log, monotonic=self._clock.monotonic)
 
     async def ask(
         self, key: Hashable, answer: Callable[[], Awaitable[Answer]], *, is_stranger: bool = False
@@ -141,7 +141,19 @@ class Questions:
         lane = self._lanes[True, _IS_STRANGER.get()]
         if self._clock.monotonic() < lane.rests_until:
             raise _unavailable()
-        return await self._run(lane, partial(work, *args, **kwargs))
+
+        def unless_silent() -> T:
+            began = self._clock.monotonic()
+            if began < lane.rests_until:  # since this was asked
+                raise Failed("the store has just failed to answer another query")
+            try:
+                return work(*args, **kwargs)
+            except Unanswered:
+                # Noted here, before this thread takes the next question; not extended if nobody waited for this one.
+                lane.rests_until = max(lane.rests_until, began + REST_SECONDS)
+                raise
+
+        return await self._run(lane, unless_silent)
 
     async def _run(self, lane: _Lane, work: Callable[[], T]) -> T:
         try:
@@ -198,10 +210,7 @@ class Questions:
 
     def _tell(self, error: Failed) -> None:
         """Say in the log why, now and then: anyone can ask."""
-        now = self._clock.monotonic()
-        if now - self._told_at >= LOG_SECONDS:
-            self._told_at = now
-            log.warning("a question about the past failed: %s", error)
+        self._sparing.warning("past", f"a history query failed: {error}")
 
 
 def _do(work: Callable[[], T], due: float) -> T:

@@ -58,6 +58,7 @@ def read_range(wanted: Wanted, *, now: float, zone: ZoneInfo) -> Range:
     end = now if wanted.until is None else _moment(wanted.until, "to", now=now, zone=zone)
     end = min(end, now)
     start = end - DAY_SECONDS if wanted.since is None else _moment(wanted.since, "from", now=now, zone=zone)
+    start = max(0.0, start)
     if start >= end:
         problem = "lies ahead" if start >= now else "is not before the end"
         raise _bad(
@@ -65,7 +66,7 @@ def read_range(wanted: Wanted, *, now: float, zone: ZoneInfo) -> Range:
         )
     if end - start > MAX_RANGE_SECONDS:
         raise _bad("the range is longer than 20 years; numbers are UTC seconds, not milliseconds", "from")
-    return Range(max(0.0, start), end)
+    return Range(start, end)
 
 
 def month_range(month: str, zone: ZoneInfo) -> Range:

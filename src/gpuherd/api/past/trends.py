@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -12,6 +12,7 @@ from gpuherd.api.past.sources import Memory
 from gpuherd.history.herd.reader import HerdReader
 from gpuherd.history.usage.asking import moving_mean
 from gpuherd.model.history import Trend, TrendRow, TrendsView
+from gpuherd.model.people import person_key
 
 __all__ = ["LiveFree", "trend_of", "trends_view"]
 
@@ -28,16 +29,16 @@ class LiveFree(Struct, frozen=True):
     """How many GPUs nobody uses right now."""
 
     free: float
-    booked: float
-    """Of these that are reserved, besides the free ones."""
+    all: float
+    """All GPUs, whatever their state."""
 
 
-def trend_of(mean_2h: float, mean_24h: float) -> Trend:
-    """Tell whether it grows: two hours against a day, unless the change is small."""
-    margin = max(LEAST_CHANGE, LEAST_CHANGE * mean_24h)
-    if mean_2h > mean_24h + margin:
+def trend_of(now: float, mean: float) -> Trend:
+    """Tell whether something is more now than it was on the average, unless the change is small."""
+    margin = max(LEAST_CHANGE, LEAST_CHANGE * mean)
+    if now > mean + margin:
         return "up"
-    return "down" if mean_2h < mean_24h - margin else "level"
+    return "down" if now < mean - margin else "level"
 
 
 def trends_view(
@@ -45,56 +46,62 @@ def trends_view(
 ) -> TrendsView:
     """Give everyone who holds, held or has booked something, the largest first. Blocking."""
     rows: dict[str | None, TrendRow] = {}
-    for mean in memory.usage.averages(now, keys_of=face.users):
+    averages = memory.usage.averages(now, keys_of=face.users)
+    reserved = _by_user(reserved, [mean.key for mean in averages if mean.key is not None])
+    for mean in averages:
         user = mean.key
         booked = 0 if user is None else reserved.get(user, 0)
         used, busy = mean.now_gpus, min(mean.now_busy_gpus, mean.now_gpus)
         if max(used, mean.mean_2h, mean.mean_24h, mean.mean_1w) < FORGOTTEN and not booked:
             continue
-        rows[user] = TrendRow(
-            user=user,
-            label=user or "unknown",
-            reserved_gpus=float(booked),
-            used_gpus=used,
-            idle_gpus=used - busy,
-            mean_2h=mean.mean_2h,
-            mean_24h=mean.mean_24h,
-            mean_1w=mean.mean_1w,
-            trend=trend_of(mean.mean_2h, mean.mean_24h),
-        )
+        means = mean.mean_2h, mean.mean_24h, mean.mean_1w
+        rows[user] = _row(user, user or "unknown", float(booked), used, used - busy, means)
     for user, count in reserved.items():
         if user not in rows:
-            rows[user] = TrendRow(
-                user=user,
-                label=user,
-                reserved_gpus=float(count),
-                used_gpus=0.0,
-                idle_gpus=0.0,
-                mean_2h=0.0,
-                mean_24h=0.0,
-                mean_1w=0.0,
-                trend="level",
-            )
-    order = sorted(
-        rows.values(),
-        key=lambda row: (-row.used_gpus, -row.reserved_gpus, -row.mean_2h, -row.mean_24h, row.label),
-    )
-    return TrendsView(time=now, rows=tuple(order), free=_free_row(memory.herd, now, live))
+            rows[user] = _row(user, user, float(count), 0.0, 0.0, (0.0, 0.0, 0.0))
+    free = _free_row(memory.herd, now, live, sum(reserved.values()))
+    return TrendsView(time=now, rows=tuple(sorted(rows.values(), key=_weight)), free=free)
 
 
-def _free_row(herd: HerdReader, now: float, live: LiveFree) -> TrendRow:
-    short, middle, long = (_free_mean(herd, now, live, constant, back) for constant, back in _HERD_SPANS)
+def _weight(row: TrendRow) -> tuple[float, str]:
+    """Sort as the older page does: who has most GPUs, used ones before reserved ones."""
+    return -(row.reserved_gpus + 1.5 * row.used_gpus + 0.15 * row.mean_2h), row.label
+
+
+def _row(
+    user: str | None, label: str, reserved: float, used: float, idle: float, means: tuple[float, float, float]
+) -> TrendRow:
+    short, middle, long = means
     return TrendRow(
-        user=None,
-        label="free",
-        reserved_gpus=live.booked,
-        used_gpus=live.free,
-        idle_gpus=0.0,
+        user=user,
+        label=label,
+        reserved_gpus=reserved,
+        used_gpus=used,
+        idle_gpus=idle,
         mean_2h=short,
         mean_24h=middle,
         mean_1w=long,
         trend=trend_of(short, middle),
+        trend_2h=trend_of(used, short),
+        trend_24h=trend_of(used, middle),
+        trend_1w=trend_of(used, long),
     )
+
+
+def _by_user(reserved: Mapping[str, int], users: Iterable[str]) -> dict[str, int]:
+    """Count what is reserved by the users on the nodes: holders of bookings may be written in another way."""
+    known = list(users)
+    spelled = {**{person_key(user): user for user in known}, **{user: user for user in known}}
+    found: dict[str, int] = {}
+    for holder, count in reserved.items():
+        user = spelled.get(holder) or spelled.get(person_key(holder), holder)
+        found[user] = found.get(user, 0) + count
+    return found
+
+
+def _free_row(herd: HerdReader, now: float, live: LiveFree, reserved: int) -> TrendRow:
+    short, middle, long = (_free_mean(herd, now, live, constant, back) for constant, back in _HERD_SPANS)
+    return _row(None, "free", max(0.0, live.all - reserved), live.free, 0.0, (short, middle, long))
 
 
 def _free_mean(herd: HerdReader, now: float, live: LiveFree, constant: float, back: float) -> float:

@@ -25,25 +25,23 @@ def handlers(services: Services) -> list[Any]:
 
 
 def _self(services: Services) -> list[Any]:
-    @patch(
-        "/account", operation_id="changeOwnAccount", opt=needs(Access.SELF), summary="Change one's account"
-    )
+    @patch("/account", operation_id="changeOwnAccount", opt=needs(Access.SELF), summary="Change your account")
     async def change_own_account(request: AnyRequest, data: JSONBody[Renaming]) -> Account:
-        """Change what others read as one's name. All else is for admins."""
+        """Change your display name. Only admins can change anything else. 409 ``name_taken``: another account or a
+        group has this name.
+        """
         return await services.people.rename(viewer_of(request), data.display_name)
 
     @post(
         "/account/password",
         operation_id="changePassword",
         opt=needs(Access.SELF),
-        summary="Change one's password",
+        summary="Change your password",
         status_code=204,
     )
     async def change_password(request: AnyRequest, data: JSONBody[PasswordChange]) -> None:
-        """All tokens and all other sessions of the account end.
-
-        403 ``password_wrong``: the old one is not right. 422 ``password_weak``: the new one will not do. 409
-        ``password_elsewhere``: another service keeps it.
+        """Ends all tokens and all other sessions of the account. 403 ``password_wrong``: the old password is wrong.
+        422 ``password_weak``: the new one is too weak. 409 ``password_elsewhere``: another service manages it.
         """
         sender = sender_of(request)
         services.reception.check_secrecy(sender)
@@ -57,10 +55,10 @@ def _sessions(services: Services) -> list[Any]:
         "/account/sessions",
         operation_id="listOwnSessions",
         opt=needs(Access.SELF),
-        summary="Where one is logged in",
+        summary="Your sessions",
     )
     async def list_own_sessions(request: AnyRequest) -> list[KeptSession]:
-        """Every browser that is logged in as oneself, the newest first."""
+        """Your sessions, the newest first."""
         return await services.people.sessions(viewer_of(request))
 
     @delete(
@@ -71,7 +69,7 @@ def _sessions(services: Services) -> list[Any]:
         status_code=204,
     )
     async def end_other_sessions(request: AnyRequest) -> None:
-        """End all of one's sessions but this one."""
+        """End all your sessions except this one."""
         await services.people.end_other_sessions(viewer_of(request))
 
     @delete(
@@ -84,7 +82,7 @@ def _sessions(services: Services) -> list[Any]:
     async def end_own_session(
         request: AnyRequest, session_id: Annotated[str, PathParameter(description="The session's id.")]
     ) -> None:
-        """End one of one's sessions. 404: one has none with this id."""
+        """End one of your sessions. 404: you have none with this id."""
         await services.people.end_session(viewer_of(request), session_id)
 
     return [list_own_sessions, end_other_sessions, end_own_session]
@@ -95,12 +93,11 @@ def _everything(services: Services) -> list[Any]:
         "/account/export",
         operation_id="exportOwnAccount",
         opt=needs(Access.SELF),
-        summary="Everything that is kept about oneself",
+        summary="Everything that is stored about you",
     )
     async def export_own_account(request: AnyRequest) -> Response[AccountExport]:
-        """Account, sessions, tokens, calendars, bookings and the audit log's entries about oneself, as one file.
-
-        429 ``export_running``: one at a time.
+        """Your account, sessions, tokens, calendars, bookings and audit entries, as one file. 429
+        ``export_running``: only one at a time.
         """
         return Response(
             await services.people.export_own(viewer_of(request)),
@@ -111,19 +108,19 @@ def _everything(services: Services) -> list[Any]:
         "/account/erase",
         operation_id="eraseOwnAccount",
         opt=needs(Access.SELF),
-        summary="Have oneself forgotten",
+        summary="Erase your account",
         status_code=204,
     )
     async def erase_own_account(request: AnyRequest, data: JSONBody[ErasureRequest]) -> Response[None]:
-        """Delete one's account, keys and calendars; bookings lose the name, those ahead are cancelled.
-
-        403 ``password_wrong``. 409 ``last_admin``: somebody must be left to administer the hub. 422 ``name_wrong``.
+        """Delete your account, tokens and calendars. Past bookings lose the name, future ones are cancelled. 403
+        ``password_wrong``. 409 ``last_admin``: the hub needs an admin. 422 ``name_wrong``.
         """
         sender = sender_of(request)
         services.reception.check_secrecy(sender)
         await services.people.erase_own(
             viewer_of(request), name=data.name, password=data.password, sender=sender
         )
-        return Response(None, status_code=204, headers={"Set-Cookie": cleared_cookie(sender)})
+        cleared = cleared_cookie(sender, services.mount)
+        return Response(None, status_code=204, headers={"Set-Cookie": cleared})
 
     return [export_own_account, erase_own_account]

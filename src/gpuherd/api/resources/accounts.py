@@ -1,7 +1,7 @@
 """/api/v1/accounts: everyone's accounts, for admins.
 
-What makes someone able to log in is not done with a token: whoever stole one could make a door that stays open when
-the token has ended.
+A token cannot give rights that outlive it, nor delete an account: no thief of a token keeps a way in, or the command
+lines of others, once the token has ended.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ AnyRequest = Request[Any, Any, Any]
 AccountId = Annotated[str, PathParameter(description="The account's id.")]
 
 
+def _gives_rights(change: AccountChange) -> bool:
+    """Tell whether a change can grant lasting rights: to log in, to act, to read, to book."""
+    return change.is_disabled is False or any(
+        part is not UNSET for part in (change.role, change.groups, change.linux_names)
+    )
+
+
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
     return [*_accounts(services), *_keys(services)]
@@ -37,20 +44,19 @@ def handlers(services: Services) -> list[Any]:
 def _accounts(services: Services) -> list[Any]:
     @get("/accounts", operation_id="listAccounts", opt=needs(Access.ADMIN), summary="All accounts")
     async def list_accounts() -> tuple[Account, ...]:
-        """Everyone who can log in, and those who are disabled."""
+        """All accounts, including disabled ones."""
         return await services.people.accounts()
 
     @post(
         "/accounts",
         operation_id="createAccount",
         opt=needs(Access.ADMIN_SELF),
-        summary="Make an account",
+        summary="Create an account",
         status_code=201,
     )
     async def create_account(request: AnyRequest, data: JSONBody[AccountRequest]) -> CreatedAccount:
-        """Make a local account. Unless a password is given, one is made up and told in the answer, this once.
-
-        400 ``name_invalid``. 409 ``name_taken``, ``linux_name_taken``. 422 ``password_weak``.
+        """Create a local account. Without a password, one is generated and shown only in this response. 400
+        ``name_invalid``. 409 ``name_taken``, ``linux_name_taken``. 422 ``password_weak``.
         """
         return await services.people.create_account(viewer_of(request), data)
 
@@ -73,27 +79,26 @@ def _accounts(services: Services) -> list[Any]:
     async def change_account(
         request: AnyRequest, account_id: AccountId, data: JSONBody[AccountChange]
     ) -> Account:
-        """Change role, groups, names, or keep someone out. Open streams of the person end at once.
-
-        A token may neither change a role nor let someone in again: 403 ``forbidden``.
-        409 ``last_admin``: somebody must be left to administer the hub; ``linux_name_taken``.
+        """Change role, groups or names, or disable an account. Its open streams end at once. A token can change the
+        display name and disable an account. Role, groups, ``linux_names`` and enabling need a login in the
+        browser: 403 ``forbidden``. 409 ``last_admin``: the hub needs an admin; ``linux_name_taken``;
+        ``name_taken``: another account or a group has this display name.
         """
         viewer = viewer_of(request)
-        if data.role is not UNSET or data.is_disabled is False:
+        if _gives_rights(data):
             check_access(viewer, Access.ADMIN_SELF)
         return await services.people.change_account(viewer, account_id, data)
 
     @delete(
         "/accounts/{account_id:str}",
         operation_id="eraseAccount",
-        opt=needs(Access.ADMIN),
-        summary="Forget a person",
+        opt=needs(Access.ADMIN_SELF),
+        summary="Erase an account",
         status_code=204,
     )
     async def erase_account(request: AnyRequest, account_id: AccountId) -> None:
-        """Delete an account, its keys and calendars; bookings lose the name, those ahead are cancelled.
-
-        To keep someone out without losing anything, change ``is_disabled`` instead. 409 ``last_admin``.
+        """Delete an account, its tokens and calendars. Past bookings lose the name, future ones are cancelled. To
+        lock someone out without losing anything, set ``is_disabled`` instead. 409 ``last_admin``.
         """
         await services.people.erase(viewer_of(request), account_id)
 
@@ -109,9 +114,8 @@ def _keys(services: Services) -> list[Any]:
         status_code=200,
     )
     async def reset_password(request: AnyRequest, account_id: AccountId) -> TemporaryPassword:
-        """Make up a new password, told in the answer this once. Sessions, tokens and calendars of the person end.
-
-        409 ``password_elsewhere``: another service keeps it.
+        """Generate a new password, shown only in this response. Ends sessions, tokens and calendars of the person.
+        409 ``password_elsewhere``: another service manages it.
         """
         return await services.people.reset_password(viewer_of(request), account_id)
 
@@ -130,12 +134,11 @@ def _keys(services: Services) -> list[Any]:
         "/accounts/{account_id:str}/export",
         operation_id="exportAccount",
         opt=needs(Access.ADMIN),
-        summary="Everything that is kept about a person",
+        summary="Everything that is stored about a person",
     )
     async def export_account(request: AnyRequest, account_id: AccountId) -> Response[AccountExport]:
-        """Account, sessions, tokens, calendars, bookings and the audit log's entries about a person, as one file.
-
-        429 ``export_running``: one at a time.
+        """Account, sessions, tokens, calendars, bookings and audit entries of a person, as one file. 429
+        ``export_running``: only one at a time.
         """
         return Response(
             await services.people.export(viewer_of(request), account_id),

@@ -23,36 +23,36 @@ def handlers(services: Services) -> list[Any]:
         text: Annotated[
             str | None,
             QueryParameter(
-                max_length=200, description="Found anywhere in an entry, also in the names of people."
+                max_length=200, description="Text anywhere in an entry, including names of people."
             ),
         ] = None,
         action: Annotated[
             str | None,
             QueryParameter(
-                max_length=64, description="Such as login.failed, or booking for all of bookings."
+                max_length=64, description="Such as login.failed, or booking for all actions on bookings."
             ),
         ] = None,
         account: Annotated[
             str | None,
             QueryParameter(
-                max_length=64, description="What this account did, or what was done to it; its id."
+                max_length=64, description="Id of an account: what it did, or what was done to it."
             ),
         ] = None,
         since: Annotated[
             float | None,
-            QueryParameter(ge=0, le=253_402_300_799, description="From then on; UTC epoch seconds."),
+            QueryParameter(ge=0, le=253_402_300_799, description="Start; UTC epoch seconds."),
         ] = None,
         until: Annotated[
             float | None,
-            QueryParameter(ge=0, le=253_402_300_799, description="Before then; UTC epoch seconds."),
+            QueryParameter(ge=0, le=253_402_300_799, description="End; UTC epoch seconds."),
         ] = None,
         before: Annotated[
             int | None,
             QueryParameter(ge=1, le=2**62, description="Only those with a lower number, for paging."),
         ] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=1000, description="How many at most.")] = 100,
+        limit: Annotated[int, QueryParameter(ge=1, le=1000, description="Maximum number.")] = 100,
     ) -> tuple[AuditEntry, ...]:
-        """Entries that match all that is asked for, the newest first. For the next page, give the last one's number as
+        """Entries that match all filters, the newest first. For the next page, send the number of the last one as
         ``before``.
         """
         return await services.people.audit(

@@ -20,10 +20,10 @@ def handlers(services: Services) -> list[Any]:
         "/booking-policy",
         operation_id="getBookingPolicy",
         opt=needs(Access.ACCOUNT),
-        summary="What I may book",
+        summary="Your booking limits",
     )
     async def get_booking_policy(request: Request[Any, Any, Any]) -> BookingPolicy:
-        """One's own limits, and how much of them is used."""
+        """Your limits, and how much of them you have used."""
         return await services.bookings.policy(viewer_of(request))
 
     return [get_booking_policy]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from litestar import Request, Response, get, patch, post
 from litestar.openapi import ResponseSpec
-from litestar.params import JSONBody, PathParameter, QueryParameter
+from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
 
 from gpuherd.api.access import Access, needs, viewer_of
 from gpuherd.api.services import Services
@@ -26,6 +26,17 @@ from gpuherd.model.bookings import BookingState
 __all__ = ["handlers"]
 
 BookingId = Annotated[int, PathParameter(description="The booking's number.")]
+IdempotencyKey = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Idempotency-Key",
+        min_length=1,
+        max_length=128,
+        pattern="^[!-~]+$",
+        description="A random string, new for each booking. A request that is repeated with the same key within 24 "
+        "hours books only once and returns the same booking.",
+    ),
+]
 AnyRequest = Request[Any, Any, Any]
 
 
@@ -40,7 +51,7 @@ def _reading(services: Services) -> list[Any]:
         request: AnyRequest,
         is_mine: Annotated[
             bool,
-            QueryParameter(name="mine", description="Only one's own, and those of groups that one is in."),
+            QueryParameter(name="mine", description="Only yours and those of your groups."),
         ] = False,
         node: Annotated[
             str | None,
@@ -73,9 +84,9 @@ def _reading(services: Services) -> list[Any]:
             int | None,
             QueryParameter(ge=1, le=2**31 - 1, description="Only those with a lower number, for paging."),
         ] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=MAX_LISTED, description="How many at most.")] = 200,
+        limit: Annotated[int, QueryParameter(ge=1, le=MAX_LISTED, description="Maximum number.")] = 200,
     ) -> list[BookingView]:
-        """Bookings, the newest first. For the next page, give the last one's number as ``before``."""
+        """Bookings, the newest first. For the next page, send the number of the last one as ``before``."""
         return await services.bookings.find(
             viewer_of(request),
             BookingFilter(
@@ -95,7 +106,7 @@ def _reading(services: Services) -> list[Any]:
         "/bookings/{booking_id:int}", operation_id="getBooking", opt=needs(Access.LOOK), summary="One booking"
     )
     async def get_booking(request: AnyRequest, booking_id: BookingId) -> BookingView:
-        """One booking, whatever its state. 404: there is none with this number."""
+        """One booking in any state. 404: there is none with this number."""
         return await services.bookings.get(viewer_of(request), booking_id)
 
     return [list_bookings, get_booking]
@@ -115,14 +126,14 @@ def _making(services: Services) -> list[Any]:
         },
     )
     async def create_booking(
-        request: AnyRequest, data: JSONBody[BookingRequest]
+        request: AnyRequest, data: JSONBody[BookingRequest], idempotency_key: IdempotencyKey = None
     ) -> Response[list[BookingView]]:
-        """Book devices, all or none; a weekly booking gives one for each week.
-
-        With ``dry_run`` nothing is booked and the status is 200. 409 ``conflict``: something is booked already; the
-        error lists what is in the way and when all would be free. 422: a field cannot be taken; ``path`` names it.
+        """Book devices, all or none; a weekly booking creates one for each week. With ``dry_run``, nothing is
+        booked and the status is 200. 409 ``conflict``: a device is already booked; the error lists the conflicts
+        and when all devices are free. 422: a field is invalid; ``path`` names it; ``idempotency_key_reused``:
+        the key was used with another request.
         """
-        made = await services.bookings.book(viewer_of(request), data)
+        made = await services.bookings.book(viewer_of(request), data, idempotency_key)
         return Response(made, status_code=200 if data.dry_run else 201)
 
     @patch(
@@ -134,7 +145,7 @@ def _making(services: Services) -> list[Any]:
     async def change_booking(
         request: AnyRequest, booking_id: BookingId, data: JSONBody[BookingChange]
     ) -> BookingView:
-        """Change a booking as one whole. 409 ``past``: it is over; ``changed_meanwhile``: read it again first."""
+        """Change a booking as a whole. 409 ``past``: it is over; ``changed_meanwhile``: read it again first."""
         return await services.bookings.change(viewer_of(request), booking_id, data)
 
     @post(
@@ -147,7 +158,7 @@ def _making(services: Services) -> list[Any]:
     async def extend_booking(
         request: AnyRequest, booking_id: BookingId, data: JSONBody[Extension]
     ) -> BookingView:
-        """Give a booking a later end, within what one may book."""
+        """Set a later end, within your limits."""
         return await services.bookings.extend(viewer_of(request), booking_id, data)
 
     @post(
@@ -158,10 +169,13 @@ def _making(services: Services) -> list[Any]:
         status_code=201,
     )
     async def copy_booking(
-        request: AnyRequest, booking_id: BookingId, data: JSONBody[CopyRequest]
+        request: AnyRequest,
+        booking_id: BookingId,
+        data: JSONBody[CopyRequest],
+        idempotency_key: IdempotencyKey = None,
     ) -> BookingView:
-        """Book the same devices at another time, for oneself; also those of a booking of someone else."""
-        return await services.bookings.copy(viewer_of(request), booking_id, data)
+        """Book the same devices at another time for yourself. You can also copy someone else's booking."""
+        return await services.bookings.copy(viewer_of(request), booking_id, data, idempotency_key)
 
     return [create_booking, change_booking, extend_booking, copy_booking]
 
@@ -175,7 +189,7 @@ def _ending(services: Services) -> list[Any]:
         status_code=200,
     )
     async def release_booking(request: AnyRequest, booking_id: BookingId) -> BookingView:
-        """Give devices back: one that runs ends now, one that has not begun is cancelled."""
+        """End a current booking now, or cancel one that has not started."""
         return await services.bookings.release(viewer_of(request), booking_id)
 
     @post(
@@ -188,9 +202,9 @@ def _ending(services: Services) -> list[Any]:
     async def cancel_booking(
         request: AnyRequest, booking_id: BookingId, data: JSONBody[Cancellation]
     ) -> list[BookingView]:
-        """Cancel one that has not begun, or with ``series`` this one and all later ones of its weekly series.
-
-        Of a running one only the later ones can be cancelled; release it. The answer is what was cancelled.
+        """Cancel a booking that has not started; with ``series``, this one and all later ones of its weekly series.
+        If it has started, only the later ones can be cancelled; release it instead. The response is what was
+        cancelled.
         """
         return await services.bookings.cancel(viewer_of(request), booking_id, data)
 
@@ -208,7 +222,7 @@ def _deciding(services: Services) -> list[Any]:
     async def approve_booking(
         request: AnyRequest, booking_id: BookingId, data: JSONBody[Decision]
     ) -> BookingView:
-        """Let a pending booking stand. 409 ``changed_meanwhile``: it is not what was read; look at it again."""
+        """Approve a pending booking. 409 ``changed_meanwhile``: it has changed since you read it; read it again."""
         return await services.bookings.decide(viewer_of(request), booking_id, data, is_approved=True)
 
     @post(
@@ -221,7 +235,7 @@ def _deciding(services: Services) -> list[Any]:
     async def refuse_booking(
         request: AnyRequest, booking_id: BookingId, data: JSONBody[Decision]
     ) -> BookingView:
-        """Turn a pending booking down; its devices are free again. 409 ``changed_meanwhile``: see approve."""
+        """Refuse a pending booking; its devices can be booked again. 409 ``changed_meanwhile``: see approve."""
         return await services.bookings.decide(viewer_of(request), booking_id, data, is_approved=False)
 
     return [approve_booking, refuse_booking]

@@ -26,7 +26,7 @@ def handlers(services: Services) -> list[Any]:
         media_type="text/calendar",
         responses={
             304: ResponseSpec(
-                None, description="It is as it was: If-None-Match named its ETag.", generate_examples=False
+                None, description="Not changed: If-None-Match matches its ETag.", generate_examples=False
             )
         },
     )
@@ -34,10 +34,8 @@ def handlers(services: Services) -> list[Any]:
         request: Request[Any, Any, Any],
         file_name: Annotated[str, PathParameter(description="The calendar's secret and .ics.")],
     ) -> Response[bytes]:
-        """Bookings in iCalendar form (RFC 5545), up to a year back.
-
-        The address itself is the key: no login is asked for. It ends with its owner's account, and when its owner ends
-        it. 404: nobody has this address.
+        """Bookings in iCalendar format (RFC 5545), up to a year back. The address is the secret: no login is
+        needed. It ends with its owner's account, or when the owner deletes it. 404: this address does not exist.
         """
         content = await services.calendars.read(file_name)
         tag = calendar_etag(content)

@@ -20,36 +20,34 @@ class EnrolmentRequest(Struct, frozen=True, kw_only=True):
     """A machine that wants to become a node."""
 
     token: Annotated[str, Meta(max_length=200, description="Join token from `gpuherd hub token create`.")]
-    hostname: Annotated[Label, Meta(description="What the machine calls itself.")]
-    name: Annotated[Label | None, Meta(description="Name to be shown; default is the hostname.")] = None
+    hostname: Annotated[Label, Meta(description="Host name of the machine.")]
+    name: Annotated[Label | None, Meta(description="Display name. Default: the host name.")] = None
     credential: Annotated[
         Annotated[str, Meta(max_length=200)] | None,
         Meta(
-            description="A secret that the node has made for itself: ghn_ and 256 random bits in base64url without "
-            "padding. With it the same request may be sent again, should its answer be lost, and is answered alike. "
-            "Without it the hub makes one.",
+            description="A secret created by the node: ghn_ and 256 random bits in base64url without padding. With "
+            "it, the same request can be sent again if the response is lost, and gets the same "
+            "response. Without it, the hub creates one.",
         ),
     ] = None
 
 
 class EnrolmentResult(Struct, frozen=True, kw_only=True):
-    """Who the node is to the hub from now on."""
+    """Identity of the node from now on."""
 
-    node_id: Annotated[str, Meta(description="The id the hub has given; unique and for ever.")]
+    node_id: Annotated[str, Meta(description="Id assigned by the hub; unique and permanent.")]
     credential: Annotated[
-        str, Meta(description="The node's secret: the one it brought, or a new one that is shown this once.")
+        str, Meta(description="The node's secret: the one it sent, or a new one, shown only once.")
     ]
 
 
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @post("/enroll", operation_id="enroll", opt=needs(Access.OPEN), summary="Become a node", status_code=201)
+    @post("/enroll", operation_id="enroll", opt=needs(Access.OPEN), summary="Enrol a node", status_code=201)
     async def enroll(data: JSONBody[EnrolmentRequest], request: Request[Any, Any, Any]) -> EnrolmentResult:
-        """Exchange a join token for a credential of this node's own.
-
-        403: the token is unknown, spent or expired. 409: the name is taken, or the credential is another node's.
-        429: too many failed attempts.
+        """Exchange a join token for the node's own credential. 403: the token is unknown, used up or expired. 409:
+        the name is taken, or the credential belongs to another node. 429: too many failed attempts.
         """
         node = await services.enrol(
             token=data.token,

@@ -20,22 +20,21 @@ AnyRequest = Request[Any, Any, Any]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/account/feeds", operation_id="listFeeds", opt=needs(Access.SELF), summary="One's calendars")
+    @get("/account/feeds", operation_id="listFeeds", opt=needs(Access.SELF), summary="Your calendars")
     async def list_feeds(request: AnyRequest) -> list[FeedView]:
-        """Every calendar of one's own, the newest first; never their addresses."""
+        """Your calendars, the newest first, without their addresses."""
         return await services.calendars.feeds(viewer_of(request))
 
     @post(
         "/account/feeds",
         operation_id="createFeed",
         opt=needs(Access.SELF),
-        summary="Make a calendar",
+        summary="Create a calendar",
         status_code=201,
     )
     async def create_feed(request: AnyRequest, data: JSONBody[FeedRequest]) -> CreatedFeed:
-        """Make a calendar of bookings that any calendar program can read by its secret address.
-
-        The hub keeps only a digest of it, so it is shown this once. 422 ``unknown_device``; 409 ``too_many_feeds``.
+        """Create a calendar of bookings that any calendar program can read through its secret address. The hub
+        stores only a digest, so the address is shown only once. 422 ``unknown_device``; 409 ``too_many_feeds``.
         """
         return await services.calendars.create(viewer_of(request), data)
 
@@ -49,7 +48,7 @@ def handlers(services: Services) -> list[Any]:
     async def end_feed(
         request: AnyRequest, feed_id: Annotated[str, PathParameter(description="The calendar's id.")]
     ) -> None:
-        """Void a calendar's address at once. 404: one has none with this id."""
+        """Delete a calendar's address at once. 404: you have none with this id."""
         await services.calendars.end(viewer_of(request), feed_id)
 
     return [list_feeds, create_feed, end_feed]

@@ -25,13 +25,13 @@ def handlers(services: Services) -> list[Any]:
         node: Annotated[
             str | None,
             QueryParameter(
-                description="Only nodes with this id, name or host name; where there is none, those with the same "
-                "beginning up to the first dot. If these are more than 100, all nodes."
+                description="Only nodes with this id, name or host name. If there is none, those with the same part "
+                "before the first dot. If more than 100 match, all nodes."
             ),
         ] = None,
     ) -> FleetView:
-        """All nodes with their devices, processes and totals, as of the last tick. For scripts: the page reads
-        the stream. Of a large herd, name the node that matters: each is some 10 KB.
+        """All nodes with their devices, processes and totals, as of the last tick. For scripts; the page reads the
+        stream. In a large herd, select the node you need: each takes about 10 KB.
         """
         if node is not None:
             return await services.called_view(viewer_of(request), node)
@@ -41,13 +41,12 @@ def handlers(services: Services) -> list[Any]:
         "/fleet/glance",
         operation_id="getGlance",
         opt=needs(Access.LOOK),
-        summary="What is free, and who has what",
+        summary="What is free, and who holds what",
     )
     async def get_glance(request: Request[Any, Any, Any]) -> Response[Glance]:
-        """All nodes and devices with their states, users and bookings, as columns, as of the last tick.
-
-        A seventh of what ``GET /fleet`` tells, and a twentieth with ``Accept-Encoding: gzip``: for whoever asks often,
-        or for a herd of thousands. Command lines and whatever a look does not show are left out.
+        """All nodes and devices with their states, users and bookings, as columns, as of the last tick. A seventh
+        of the size of ``GET /fleet``, and a twentieth with ``Accept-Encoding: gzip``: for frequent requests or
+        large herds. Command lines and other details are left out.
         """
         glance = await services.glance(viewer_of(request))
         headers = {"Vary": "Accept-Encoding, Authorization, Cookie"}

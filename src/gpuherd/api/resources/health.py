@@ -16,12 +16,11 @@ __all__ = ["handlers"]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/health", operation_id="getHealth", opt=needs(Access.OPEN), summary="How the hub is doing")
+    @get("/health", operation_id="getHealth", opt=needs(Access.OPEN), summary="Health of the hub")
     async def get_health(request: Request[Any, Any, Any]) -> Health | HealthSummary:
-        """Status with reasons, every loop, the store, links, viewers, and how each node's frames fare.
-
-        The answer is 200 as long as the hub can answer at all; look at ``status``. Who sees no names sees nothing but
-        that, and errors of the hub's own parts are for admins.
+        """Status with reasons, every loop, the store, connections, viewers, and statistics of each node's frames.
+        The response is 200 as long as the hub can respond; check ``status``. Viewers who see no names get only
+        the status, and only admins see errors of the hub's parts.
         """
         return services.health_view(viewer_of(request))
 

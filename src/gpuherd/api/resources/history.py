@@ -60,10 +60,9 @@ def handlers(services: Services) -> list[Any]:
         points: Points = DEFAULT_POINTS,
         format: Format = "json",  # noqa: A002 - as the API has it
     ) -> Response[SeriesView]:
-        """Numbers of devices on one grid of equal steps, with the state that each was in.
-
-        Null is a gap: nothing is known of that step. Each point stands for its whole step; what it was made of is told
-        in ``resolution``, and what should be there and is not in ``missing``.
+        """Metrics of devices in equal steps, with the state of each. Null is a gap: nothing is known about that
+        step. Each point stands for its whole step. ``resolution`` says what it was calculated from, ``missing``
+        what is missing.
         """
         question = DevicesQuestion(
             span=Wanted(since=since, until=until),
@@ -97,7 +96,7 @@ def handlers(services: Services) -> list[Any]:
         points: Points = DEFAULT_POINTS,
         format: Format = "json",  # noqa: A002
     ) -> Response[SeriesView]:
-        """Numbers of a node's host, as those of devices. Nodes that are gone are remembered."""
+        """Metrics of a node's host, in the same format as devices. Nodes that are gone are included."""
         question = HostQuestion(
             span=Wanted(since=since, until=until),
             node_id=node_id,
@@ -116,7 +115,7 @@ def handlers(services: Services) -> list[Any]:
         points: Points = DEFAULT_POINTS,
         format: Format = "json",  # noqa: A002
     ) -> Response[HerdSeries]:
-        """How many devices were in which state, and how busy all were together; all or those of one type."""
+        """How many devices were in which state, and how busy they were; all, or those of one type."""
         question = HerdQuestion(
             span=Wanted(since=since, until=until), type=type, points=points, format=format
         )
@@ -130,13 +129,13 @@ def handlers(services: Services) -> list[Any]:
     )
     async def get_user_history(
         request: AnyRequest,
-        user: Annotated[str, PathParameter(description="The user as shown: in public a pseudonym.")],
+        user: Annotated[str, PathParameter(description="The user as shown; for the public, a pseudonym.")],
         since: Since = None,
         until: Until = None,
         points: Points = DEFAULT_POINTS,
         format: Format = "json",  # noqa: A002
     ) -> Response[UserSeries]:
-        """How many GPUs someone held, in steps of a quarter of an hour or more. Nobody of this name held none."""
+        """How many GPUs a user held, in steps of a quarter of an hour or more. An unknown name held none."""
         question = UserQuestion(
             span=Wanted(since=since, until=until), user=user, points=points, format=format
         )

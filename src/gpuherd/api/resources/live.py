@@ -30,19 +30,17 @@ def handlers(_: Services) -> list[Any]:
         responses={
             200: ResponseSpec(
                 FleetChange,
-                description="Server-sent events: first `snapshot`, then a `change` per tick, each a FleetChange. "
-                "To who is logged in also `own`, an OwnCommands, after the snapshot and whenever it is another.",
+                description="Server-sent events: first `snapshot`, then a `change` per tick, each a FleetChange. If "
+                "you are logged in, also `own`, an OwnCommands, after the snapshot and whenever it changes.",
                 media_type="text/event-stream",
                 generate_examples=False,
             )
         },
     )
     async def stream() -> None:
-        """Everything that the viewer may see once, then what changed, tick by tick.
-
-        It ends when the session or token does, or the account is changed: then connect again.
-        A viewer too slow for every change gets a new snapshot instead. With ``Accept-Encoding: gzip`` the
-        stream is compressed. 503: too many viewers.
+        """Everything that the viewer can see, then the changes of each tick. The stream ends with the session or
+        token, or when the account changes: then connect again. A viewer that is too slow for every change gets a
+        new snapshot instead. With ``Accept-Encoding: gzip``, the stream is compressed. 503: too many viewers.
         """
         raise HttpError(405, "method_not_allowed", "the stream is read with GET")
 

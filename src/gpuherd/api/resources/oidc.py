@@ -15,16 +15,18 @@ from litestar.openapi import ResponseSpec
 from litestar.params import QueryParameter
 
 from gpuherd.api.access import Access, needs, viewer_of
+from gpuherd.api.cookies import cookie_name, cookie_path
 from gpuherd.api.errors import ErrorBody, HttpError
 from gpuherd.api.sender import Sender, sender_of
 from gpuherd.api.services import Services
+from gpuherd.api.sparing_log import SparingLog
 from gpuherd.auth.attempts import FailedAttempts
 from gpuherd.auth.ways import RedirectWay
 from gpuherd.model.errors import Failed, Refused
 
 __all__ = ["handlers", "local_target"]
 
-log = logging.getLogger(__name__)
+_sparing = SparingLog(logging.getLogger(__name__), limit=10)
 
 START_PATH = "/login/oidc"
 CALLBACK_PATH = "/login/oidc/callback"
@@ -57,12 +59,12 @@ def local_target(text: str) -> str:
     return text if len(text) <= MAX_TARGET_LENGTH and _TARGET.fullmatch(text) else "?"
 
 
-def _cookie(sender: Sender, content: str) -> Cookie:
+def _cookie(sender: Sender, mount: str, content: str) -> Cookie:
     return Cookie(
-        key="__Host-gpuherd-login" if sender.is_https else "gpuherd-login",
+        key=cookie_name(sender, mount, "gpuherd-login"),
         value=content,
         max_age=HANDSHAKE_SECONDS if content else 0,
-        path="/",
+        path=cookie_path(mount),
         secure=sender.is_https,
         httponly=True,
         # Not "strict": the way back from the provider begins on the provider's page.
@@ -70,9 +72,9 @@ def _cookie(sender: Sender, content: str) -> Cookie:
     )
 
 
-def _kept(request: Request[Any, Any, Any], sender: Sender) -> tuple[str, str]:
+def _kept(request: Request[Any, Any, Any], sender: Sender, mount: str) -> tuple[str, str]:
     """Give the handshake of this browser and where it wants to go; nothing if it has none."""
-    content = request.cookies.get(_cookie(sender, "").key, "")
+    content = request.cookies.get(_cookie(sender, mount, "").key, "")
     handshake, _, encoded = content.partition(".")
     try:
         target = base64.urlsafe_b64decode(encoded.encode()).decode("ascii")
@@ -88,15 +90,15 @@ def _redirect(location: str, cookie: Cookie, *, session_cookie: str | None = Non
     return Response(None, status_code=302, headers=headers, cookies=[cookie])
 
 
-def _trouble(error: Exception, page: str, sender: Sender) -> Response[None]:
+def _trouble(error: Exception, page: str, sender: Sender, mount: str) -> Response[None]:
     """Send the browser to the login form, with a code that the page has words for; the log has the rest."""
     code = "provider_down" if isinstance(error, Failed) else "login_failed"
     if isinstance(error, Refused) and error.code in _TOLD:
         code = error.code
     if isinstance(error, HttpError) and error.detail.code in _TOLD:
         code = error.detail.code
-    log.warning("login by single sign-on: %s", error)
-    return _redirect(f"{page}?login&problem={code}", _cookie(sender, ""))
+    _sparing.warning(code, f"single sign-on failed: {error}")
+    return _redirect(f"{page}?login&problem={code}", _cookie(sender, mount, ""))
 
 
 def _way(services: Services) -> RedirectWay:
@@ -128,7 +130,7 @@ def handlers(services: Services) -> list[Any]:
         summary="Log in with single sign-on",
         status_code=302,
         responses={
-            404: ResponseSpec(ErrorBody, description="This hub has none.", generate_examples=False),
+            404: ResponseSpec(ErrorBody, description="Not configured on this hub.", generate_examples=False),
         },
     )
     async def start(
@@ -140,42 +142,40 @@ def handlers(services: Services) -> list[Any]:
             ),
         ] = "",
     ) -> Response[None]:
-        """For browsers: leads to the provider, which sends them back to the callback.
-
-        If the provider is down, back to the login form, which says so.
+        """For browsers: redirects to the provider, which redirects back to the callback. If the provider is down,
+        the login form says so.
         """
         way, sender = _way(services), sender_of(request)
         try:
             services.reception.check_secrecy(sender)
             started = await way.start(_redirect_url(request, way, sender, services.mount))
         except (Failed, Refused, HttpError) as error:
-            return _trouble(error, PAGE_FROM_START, sender)
+            return _trouble(error, PAGE_FROM_START, sender, services.mount)
         encoded = base64.urlsafe_b64encode(local_target(target).encode()).decode()
-        return _redirect(started.url, _cookie(sender, f"{started.handshake}.{encoded}"))
+        return _redirect(started.url, _cookie(sender, services.mount, f"{started.handshake}.{encoded}"))
 
     @get(
         CALLBACK_PATH,
         operation_id="finishRedirectLogin",
         opt=needs(Access.OPEN),
-        summary="Come back from single sign-on",
+        summary="Return from single sign-on",
         status_code=302,
         responses={
-            404: ResponseSpec(ErrorBody, description="This hub has none.", generate_examples=False),
+            404: ResponseSpec(ErrorBody, description="Not configured on this hub.", generate_examples=False),
         },
     )
     async def finish(request: Request[Any, Any, Any]) -> Response[None]:
-        """For browsers that come back from the provider: logs in and leads to the page.
-
-        If that does not work, to the login form, which says why.
+        """For browsers that return from the provider: logs in and redirects to the page. If that fails, the login
+        form says why.
         """
         way, sender = _way(services), sender_of(request)
-        handshake, target = _kept(request, sender)
+        handshake, target = _kept(request, sender, services.mount)
         pairs = list(request.query_params.multi_items())
         answer = {name: str(value) for name, value in pairs}
         now = time.monotonic()
         try:
             # Each one that looks right makes the hub ask the provider.
-            attempts.check(sender.address, now)
+            attempts.check(sender.place, now)
             if len(answer) < len(pairs):
                 raise Refused("login_failed", "the answer of the provider holds something twice")  # noqa: TRY301
             vouched = await way.finish(
@@ -191,9 +191,13 @@ def handlers(services: Services) -> list[Any]:
             )
         except (Failed, Refused, HttpError) as error:
             if isinstance(error, Refused):
-                attempts.failed(sender.address, now)
-            return _trouble(error, PAGE_FROM_CALLBACK, sender)
+                attempts.failed(sender.place, now)
+            return _trouble(error, PAGE_FROM_CALLBACK, sender, services.mount)
         location = f"{PAGE_FROM_CALLBACK}{target}" if target.startswith("?") else target
-        return _redirect(location, _cookie(sender, ""), session_cookie=entered.cookie(sender))
+        return _redirect(
+            location,
+            _cookie(sender, services.mount, ""),
+            session_cookie=entered.cookie(sender, services.mount),
+        )
 
     return [start, finish]

@@ -28,45 +28,43 @@ __all__ = [
 ]
 
 _TIMES = (
-    "UTC epoch seconds, ISO 8601 with or without zone, a day such as 2026-10-01, or how long ago, such as 7d"
+    "UTC epoch seconds, ISO 8601 with or without a zone, a day such as 2026-10-01, or a time ago such as 7d"
 )
 Since = Annotated[
     str | None,
     QueryParameter(
-        name="from", max_length=64, description=f"Begin: {_TIMES}. Default: 24 hours before the end."
+        name="from", max_length=64, description=f"Start: {_TIMES}. Default: 24 hours before the end."
     ),
 ]
 Until = Annotated[
     str | None,
     QueryParameter(
-        name="to", max_length=64, description="End, as the begin; a day as a whole. Default: now."
+        name="to",
+        max_length=64,
+        description="End, in the same formats; a day includes its end. Default: now.",
     ),
 ]
 Points = Annotated[
     int,
-    QueryParameter(
-        ge=1, le=MAX_POINTS, description="How many points at most; fewer if much is asked for at once."
-    ),
+    QueryParameter(ge=1, le=MAX_POINTS, description="Maximum number of points; fewer for large requests."),
 ]
 Format = Annotated[TableFormat, QueryParameter(description="JSON, or a table with a header line.")]
 Zone = Annotated[
     str | None,
-    QueryParameter(max_length=64, description="IANA time zone of days and hours; default: the hub's."),
+    QueryParameter(max_length=64, description="IANA time zone of days and hours. Default: the hub's."),
 ]
-By = Annotated[UsageKey, QueryParameter(description="What a row is of.")]
+By = Annotated[UsageKey, QueryParameter(description="Group rows by.")]
 User = Annotated[
     str | None,
-    QueryParameter(max_length=256, description="Only of this user, as shown: in public a pseudonym."),
+    QueryParameter(max_length=256, description="Only this user, as shown; for the public, a pseudonym."),
 ]
-Group = Annotated[str | None, QueryParameter(max_length=256, description="Only of this group's people.")]
-Node = Annotated[str | None, QueryParameter(max_length=96, description="Only of this node, by its id.")]
+Group = Annotated[str | None, QueryParameter(max_length=256, description="Only members of this group.")]
+Node = Annotated[str | None, QueryParameter(max_length=96, description="Only this node, by its id.")]
 Type = Annotated[
-    str | None, QueryParameter(max_length=256, description="Only of devices of this type, by its short name.")
+    str | None, QueryParameter(max_length=256, description="Only devices of this type, by short name.")
 ]
-Job = Annotated[str | None, QueryParameter(max_length=256, description="Only of this batch job.")]
-Device = Annotated[
-    str | None, QueryParameter(max_length=96, description="Only of the device with this UUID.")
-]
+Job = Annotated[str | None, QueryParameter(max_length=256, description="Only this batch job.")]
+Device = Annotated[str | None, QueryParameter(max_length=96, description="Only the device with this UUID.")]
 
 
 def send(answer: Answer) -> Response[Any]:

@@ -32,9 +32,8 @@ def handlers(services: Services) -> list[Any]:
             QueryParameter(name="device", description="Only the device with this UUID; may be repeated."),
         ] = None,
     ) -> RecentView:
-        """The last 15 minutes of a node and its devices, one moment each 5 seconds.
-
-        Null is unknown, also where the node was not live. For what comes next, follow the stream.
+        """The last 15 minutes of a node and its devices, in steps of 5 seconds. Null is unknown, also while the
+        node was not live. For newer values, follow the stream.
         """
         recent = services.recent_view(
             viewer_of(request), node_id, None if devices is None else frozenset(devices)

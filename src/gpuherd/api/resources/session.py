@@ -31,33 +31,40 @@ class PasswordLogin(Struct, frozen=True, kw_only=True):
     is_taken_here: Annotated[
         bool,
         Meta(
-            description="False: this page came by plain HTTP from elsewhere, where others could read a password; POST "
-            "would answer 403 insecure."
+            description="False: this page was loaded over plain HTTP from another machine, where others could read "
+            "a password. POST would return 403 insecure."
         ),
     ]
 
 
 class RedirectLogin(Struct, frozen=True, kw_only=True):
-    """Logging in elsewhere."""
+    """Single sign-on."""
 
-    label: Annotated[str, Meta(description="What the button says.")]
-    url: Annotated[str, Meta(description="Where it leads, relative to the hub's page; takes ?return=PATH.")]
+    label: Annotated[str, Meta(description="Text of the button.")]
+    url: Annotated[str, Meta(description="Address, relative to the hub's page; accepts ?return=PATH.")]
 
 
 class SessionView(Struct, frozen=True, kw_only=True):
-    """Who asks, what is shown to them, and how one can log in."""
+    """Who you are, what you can see, and how you can log in."""
 
     account: Annotated[Account | None, Meta(description="Null: nobody is logged in.")]
     via: Annotated[ViewerVia, Meta(description="How the account was recognised.")]
-    privacy: Annotated[PrivacyClass | None, Meta(description="What is shown; null: nothing.")]
+    privacy: Annotated[PrivacyClass | None, Meta(description="Privacy class; null: nothing is visible.")]
     scopes: Annotated[tuple[TokenScope, ...], Meta(description="What this session or token allows, sorted.")]
     is_set_up: Annotated[bool, Meta(description="False: nobody can log in until the set-up link is used.")]
+    are_records_missing: Annotated[
+        bool,
+        Meta(
+            description="True: the database is empty although this hub has had nodes or accounts; an admin has to "
+            "restore a backup or start afresh."
+        ),
+    ] = False
     password: PasswordLogin
-    redirect: Annotated[RedirectLogin | None, Meta(description="Null: there is no such way.")]
+    redirect: Annotated[RedirectLogin | None, Meta(description="Null: not available.")]
     has_password: Annotated[
-        bool, Meta(description="Whether the account has a password here, that can be changed here.")
+        bool, Meta(description="Whether the account has a password on this hub that you can change.")
     ]
-    zone: Annotated[str, Meta(description="IANA time zone of times that come without one.")]
+    zone: Annotated[str, Meta(description="IANA time zone of times without one.")]
     bookings_enabled: bool
 
 
@@ -69,6 +76,7 @@ def _view(services: Services, viewer: Viewer, sender: Sender) -> SessionView:
         privacy=viewer.privacy,
         scopes=tuple(sorted(viewer.scopes)),
         is_set_up=services.reception.is_set_up,
+        are_records_missing=services.are_records_missing,
         password=PasswordLogin(is_taken_here=services.reception.takes_passwords(sender)),
         redirect=None if redirect is None else RedirectLogin(label=redirect.label, url="api/v1/login/oidc"),
         has_password=viewer.account is not None and viewer.account.source == "local",
@@ -82,24 +90,23 @@ def logged_in(services: Services, entered: LoggedIn, sender: Sender) -> Response
     return Response(
         _view(services, entered.viewer(sender), sender),
         status_code=201,
-        headers={"Set-Cookie": entered.cookie(sender)},
+        headers={"Set-Cookie": entered.cookie(sender, services.mount)},
     )
 
 
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/session", operation_id="getSession", opt=needs(Access.OPEN), summary="Who am I")
+    @get("/session", operation_id="getSession", opt=needs(Access.OPEN), summary="Current session")
     async def get_session(request: Request[Any, Any, Any]) -> SessionView:
-        """Who asks, what is shown to them, and how one can log in."""
+        """Who you are, what you can see, and how you can log in."""
         return _view(services, viewer_of(request), sender_of(request))
 
     @post("/session", operation_id="logIn", opt=needs(Access.OPEN), summary="Log in", status_code=201)
     async def log_in(request: Request[Any, Any, Any], data: JSONBody[LoginRequest]) -> Response[SessionView]:
-        """Log in with a name and password; the answer sets a cookie.
-
-        401 ``login_failed``: the name or the password is wrong. 403 ``insecure``: passwords are not taken over plain
-        HTTP. 429: too many attempts, from there or altogether.
+        """Log in with a name and password; the response sets a cookie. 401 ``login_failed``: wrong name or
+        password. 403 ``insecure``: the hub accepts no passwords over plain HTTP. 429: too many attempts, from
+        this address or in total.
         """
         sender = sender_of(request)
         services.reception.check_secrecy(sender)
@@ -114,8 +121,9 @@ def handlers(services: Services) -> list[Any]:
 
     @delete("/session", operation_id="logOut", opt=needs(Access.OPEN), summary="Log out", status_code=204)
     async def log_out(request: Request[Any, Any, Any]) -> Response[None]:
-        """End this session and have the browser forget its cookie. For nobody it does nothing."""
+        """End this session and remove the cookie. Without a session, this has no effect."""
         await services.reception.log_out(viewer_of(request))
-        return Response(None, status_code=204, headers={"Set-Cookie": cleared_cookie(sender_of(request))})
+        cleared = cleared_cookie(sender_of(request), services.mount)
+        return Response(None, status_code=204, headers={"Set-Cookie": cleared})
 
     return [get_session, log_in, log_out]

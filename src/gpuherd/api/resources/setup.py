@@ -20,10 +20,10 @@ __all__ = ["SetupRequest", "handlers"]
 class SetupRequest(Struct, frozen=True, kw_only=True):
     """The first admin."""
 
-    code: Annotated[str, Meta(max_length=200, description="What stands behind the # of the set-up link.")]
-    name: Annotated[str, Meta(min_length=1, max_length=96, description="To log in with.")]
+    code: Annotated[str, Meta(max_length=200, description="The code after the # of the set-up link.")]
+    name: Annotated[str, Meta(min_length=1, max_length=96, description="Name to log in with.")]
     password: Annotated[str, Meta(max_length=1024, description="At least ten characters.")]
-    display_name: Annotated[Label | None, Meta(description="What others read; the name unless given.")] = None
+    display_name: Annotated[Label | None, Meta(description="Display name. Default: the name.")] = None
 
 
 def handlers(services: Services) -> list[Any]:
@@ -31,10 +31,9 @@ def handlers(services: Services) -> list[Any]:
 
     @post("/setup", operation_id="setUp", opt=needs(Access.OPEN), summary="Set up", status_code=201)
     async def set_up(request: Request[Any, Any, Any], data: JSONBody[SetupRequest]) -> Response[SessionView]:
-        """Make the first admin and log in as such; the answer sets a cookie.
-
-        403 ``code_invalid``: the link is unknown, spent or expired; `gpuherd hub setup-link` prints a new one. 409
-        ``setup_done``: there is an admin. 403 ``insecure``: passwords are not taken over plain HTTP.
+        """Create the first admin and log in; the response sets a cookie. 403 ``code_invalid``: the link is unknown,
+        used or expired; `gpuherd hub setup-link` prints a new one. 409 ``setup_done``: there is an admin. 403
+        ``insecure``: the hub accepts no passwords over plain HTTP.
         """
         sender = sender_of(request)
         services.reception.check_secrecy(sender)

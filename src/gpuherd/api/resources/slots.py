@@ -29,30 +29,26 @@ def handlers(services: Services) -> list[Any]:
         model: Annotated[
             str | None,
             QueryParameter(
-                max_length=128, description="Words that their names must have, such as A100 80GB."
+                max_length=128, description="Words that their names must contain, such as A100 80GB."
             ),
         ] = None,
         min_memory_bytes: Annotated[
-            int | None, QueryParameter(ge=1, le=2**62, description="Memory that each must have at least.")
+            int | None, QueryParameter(ge=1, le=2**62, description="Minimum memory of each device.")
         ] = None,
         hours: Annotated[
-            float, QueryParameter(gt=0, le=MAX_HOURS, description="For how long without a break.")
+            float, QueryParameter(gt=0, le=MAX_HOURS, description="Duration without a break.")
         ] = 1.0,
         is_same_node: Annotated[
             bool, QueryParameter(name="same_node", description="All on one node.")
         ] = False,
         since: Annotated[
             int | None,
-            QueryParameter(
-                ge=0, le=LATEST, description="Not before this, UTC epoch seconds; by default now."
-            ),
+            QueryParameter(ge=0, le=LATEST, description="Earliest start, UTC epoch seconds. Default: now."),
         ] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=MAX_SLOTS, description="How many slots at most.")] = 5,
+        limit: Annotated[int, QueryParameter(ge=1, le=MAX_SLOTS, description="Maximum number of slots.")] = 5,
     ) -> list[FreeSlot]:
-        """The next spans in which so many devices are not booked, the earliest first.
-
-        What runs on them unbooked does not count, faults do: devices at fault, offline or kept out of booking are
-        not offered.
+        """The next times at which this many devices are not booked, the earliest first. Programs without a booking
+        are ignored. Devices that are faulty, offline or excluded from booking are not offered.
         """
         wanted = AnyDevices(
             count=count, model=model, min_memory_bytes=min_memory_bytes, same_node=is_same_node

@@ -26,7 +26,7 @@ def handlers(services: Services) -> list[Any]:
         since: Annotated[
             int | None,
             QueryParameter(
-                ge=0, le=LATEST, description="Begin of the span, UTC epoch seconds; by default a day ago."
+                ge=0, le=LATEST, description="Start of the range, UTC epoch seconds. Default: a day ago."
             ),
         ] = None,
         until: Annotated[
@@ -34,7 +34,7 @@ def handlers(services: Services) -> list[Any]:
             QueryParameter(
                 ge=0,
                 le=LATEST,
-                description="End of the span, UTC epoch seconds; by default 8 days later. 400 days at most.",
+                description="End of the range, UTC epoch seconds. Default: 8 days later. At most 400 days.",
             ),
         ] = None,
         nodes: Annotated[
@@ -44,7 +44,7 @@ def handlers(services: Services) -> list[Any]:
             ),
         ] = None,
     ) -> TimelineView:
-        """Every device, and every active or pending booking that holds one of them within a span."""
+        """Every device, and every active or pending booking of one of them in a range."""
         return await services.bookings.timeline(
             viewer_of(request), since, until, None if nodes is None else frozenset(nodes)
         )

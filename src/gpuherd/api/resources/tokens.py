@@ -19,22 +19,21 @@ AnyRequest = Request[Any, Any, Any]
 def handlers(services: Services) -> list[Any]:
     """Make the handlers of this resource."""
 
-    @get("/account/tokens", operation_id="listTokens", opt=needs(Access.SELF), summary="One's API tokens")
+    @get("/account/tokens", operation_id="listTokens", opt=needs(Access.SELF), summary="Your API tokens")
     async def list_tokens(request: AnyRequest) -> list[KeptToken]:
-        """Every valid token of one's own, the newest first; never their secrets."""
+        """Your valid tokens, the newest first, without their secrets."""
         return await services.people.tokens(viewer_of(request))
 
     @post(
         "/account/tokens",
         operation_id="createToken",
         opt=needs(Access.SELF),
-        summary="Make an API token",
+        summary="Create an API token",
         status_code=201,
     )
     async def create_token(request: AnyRequest, data: JSONBody[TokenRequest]) -> CreatedToken:
-        """Make a key for a program. The hub keeps only its digest, so it is shown this once.
-
-        422 ``scope_needs_role``: more than one may oneself. 409 ``too_many_tokens``.
+        """Create a token for a program. The hub stores only a digest, so the token is shown only once. 422
+        ``scope_needs_role``: your role does not allow this scope. 409 ``too_many_tokens``.
         """
         return await services.people.create_token(viewer_of(request), data)
 
@@ -48,7 +47,7 @@ def handlers(services: Services) -> list[Any]:
     async def end_token(
         request: AnyRequest, token_id: Annotated[str, PathParameter(description="The token's id.")]
     ) -> None:
-        """Void a token at once. 404: one has none with this id."""
+        """End a token at once. 404: you have none with this id."""
         await services.people.end_token(viewer_of(request), token_id)
 
     return [list_tokens, create_token, end_token]

@@ -72,13 +72,14 @@ def _sums(services: Services) -> list[Any]:
         type: Type = None,  # noqa: A002 - as the API has it
         job: Job = None,
         device: Device = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=MAX_ROWS, description="How many rows at most.")] = 1000,
+        limit: Annotated[
+            int, QueryParameter(ge=1, le=MAX_ROWS, description="Maximum number of rows.")
+        ] = 1000,
         format: Format = "json",  # noqa: A002
     ) -> Response[UsageReport]:
-        """GPU-hours held, worked and wasted, energy and cost in a range, the largest first.
-
-        The range is counted in quarters of an hour, further back in hours, and widened to whole ones; ``start`` and
-        ``end`` tell the range that was counted. A GPU that several share is split between them.
+        """GPU-hours held, busy and wasted, energy and cost in a range, the largest first. The range is rounded to
+        quarters of an hour, further back to hours; ``start`` and ``end`` are the exact range. The time of a
+        shared GPU is divided among its users.
         """
         question = UsageQuestion(
             span=Wanted(since=since, until=until),
@@ -93,17 +94,17 @@ def _sums(services: Services) -> list[Any]:
         "/usage/over-time",
         operation_id="getUsageOverTime",
         opt=needs(Access.LOOK),
-        summary="Who used how much, step by step",
+        summary="Who used how much over time",
     )
     async def get_usage_over_time(
         request: AnyRequest,
         by: By = "user",
         since: Since = None,
         until: Until = None,
-        step: Annotated[UsageStep, QueryParameter(description="How long a step is.")] = "day",
+        step: Annotated[UsageStep, QueryParameter(description="Length of a step.")] = "day",
         top: Annotated[
             int,
-            QueryParameter(ge=1, le=MAX_TOP, description="How many are told apart; the rest is summed up."),
+            QueryParameter(ge=1, le=MAX_TOP, description="How many to list; the rest is summed up."),
         ] = 10,
         zone: Zone = None,
         user: User = None,
@@ -114,7 +115,7 @@ def _sums(services: Services) -> list[Any]:
         device: Device = None,
         format: Format = "json",  # noqa: A002
     ) -> Response[UsageOverTime]:
-        """The largest of a range, hour by hour, day by day, week by week or month by month in a time zone."""
+        """The largest of a range, by hour, day, week or month in a time zone."""
         question = OverTimeQuestion(
             span=Wanted(since=since, until=until),
             by=by,
@@ -134,17 +135,17 @@ def _lists(services: Services) -> list[Any]:
         "/usage/trends",
         operation_id="getUsageTrends",
         opt=needs(Access.LOOK),
-        summary="Whom to ask for a GPU",
+        summary="Who to ask for a GPU",
     )
     async def get_usage_trends(request: AnyRequest, format: Format = "json") -> Response[TrendsView]:  # noqa: A002
-        """What everyone holds now and held lately, those who hold most first."""
+        """What each user holds now and held recently, users who hold most first."""
         return send(await services.usage.trends(viewer_of(request), format))
 
     @get(
         "/usage/sessions",
         operation_id="getUsageSessions",
         opt=needs(Access.LOOK),
-        summary="Who was on which device when",
+        summary="Who used which device when",
     )
     async def get_usage_sessions(
         request: AnyRequest,
@@ -156,13 +157,12 @@ def _lists(services: Services) -> list[Any]:
         type: Type = None,  # noqa: A002
         job: Job = None,
         device: Device = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=MAX_SESSIONS, description="How many at most.")] = 200,
+        limit: Annotated[int, QueryParameter(ge=1, le=MAX_SESSIONS, description="Maximum number.")] = 200,
         format: Format = "json",  # noqa: A002
     ) -> Response[UsageSessions]:
-        """Stays on devices that touch a range, the latest first.
-
-        Begin and end are those of the stay, figures as far as it lies in the range. Command lines are for who ran them
-        and for admins, as long as they are kept; that admins read those of others is in the audit log.
+        """Sessions on devices that overlap a range, the latest first. Start and end are those of the session;
+        figures cover its part in the range. Full command lines are visible to the user who ran them and to
+        admins, while they are stored. If admins read those of others, the audit log records it.
         """
         question = SessionsQuestion(
             span=Wanted(since=since, until=until),
@@ -185,7 +185,7 @@ def _pictures(services: Services) -> list[Any]:
         type: Type = None,  # noqa: A002
         format: Format = "json",  # noqa: A002
     ) -> Response[HourMap]:
-        """The share of devices at work, held and free, for each hour of the week in a time zone."""
+        """The share of devices that are busy, held and free, for each hour of the week in a time zone."""
         question = HoursQuestion(span=Wanted(since=since, until=until), zone=zone, type=type, format=format)
         return send(await services.usage.hours(viewer_of(request), question))
 
@@ -193,7 +193,7 @@ def _pictures(services: Services) -> list[Any]:
         "/usage/distribution",
         operation_id="getUtilizationDistribution",
         opt=needs(Access.LOOK),
-        summary="How well devices in use worked",
+        summary="Utilisation of devices in use",
     )
     async def get_distribution(
         request: AnyRequest,
@@ -202,7 +202,7 @@ def _pictures(services: Services) -> list[Any]:
         type: Type = None,  # noqa: A002
         format: Format = "json",  # noqa: A002
     ) -> Response[Distribution]:
-        """Device-hours by utilisation, of devices that someone was on."""
+        """Device-hours by utilisation, for devices in use."""
         question = DistributionQuestion(span=Wanted(since=since, until=until), type=type, format=format)
         return send(await services.usage.distribution(viewer_of(request), question))
 
@@ -214,17 +214,17 @@ def _month(services: Services) -> Any:
         "/usage/months/{month:str}",
         operation_id="getMonth",
         opt=needs(Access.LOOK),
-        summary="A month's report",
+        summary="Monthly report",
     )
     async def get_month(
         request: AnyRequest,
         month: Annotated[str, PathParameter(pattern=MONTH_PATTERN, description="Such as 2026-10.")],
         zone: Zone = None,
         format: Annotated[  # noqa: A002
-            ReportFormat, QueryParameter(description="JSON, Markdown, or a page that needs nothing else.")
+            ReportFormat, QueryParameter(description="JSON, Markdown, or a self-contained HTML page.")
         ] = "json",
     ) -> Response[MonthlyReport]:
-        """A month in a time zone by user, group, type and node, with the month before it to compare."""
+        """A month in a time zone by user, group, type and node, compared with the month before."""
         return send(
             await services.usage.month(
                 viewer_of(request), MonthQuestion(month=month, zone=zone, format=format)

@@ -18,7 +18,7 @@ def handlers(services: Services) -> list[Any]:
 
     @get("/users", operation_id="listUsers", opt=needs(Access.LOOK), summary="Who holds what")
     async def list_users(request: Request[Any, Any, Any]) -> tuple[UserView, ...]:
-        """Everyone with a process on a device right now."""
+        """Everyone with a process on a device now."""
         return services.user_views(viewer_of(request))
 
     return [list_users]

@@ -7,6 +7,7 @@ from gpuherd.collect.amd_smi.parsing import (
     device_facts,
     device_sample,
     driver_version,
+    impossible,
     parse_entries,
     uses,
 )
@@ -17,6 +18,7 @@ from gpuherd.collect.reading import (
     GpuReading,
     Progress,
     SeenUse,
+    impossible_values,
     no_progress,
 )
 from gpuherd.model.devices import DeviceFacts, DeviceSample
@@ -74,16 +76,21 @@ class AmdSmiCollector:
         if not facts:
             raise CollectorFailed("no_gpu", "amd-smi finds no GPU: check that the amdgpu driver is loaded")
         self._facts = self._facts if facts == self._facts else facts
-        problems = [_silent(device) for device in facts if device.index not in metric]
-        samples = [
-            device_sample(metric[device.index], self._static.get(device.index, {}))
-            if device.index in metric
-            else DeviceSample()
-            for device in facts
-        ]
+        problems: list[Problem] = []
+        samples: list[DeviceSample] = []
+        for device in facts:
+            measured, static = metric.get(device.index), self._static.get(device.index, {})
+            if measured is None:
+                samples.append(DeviceSample())
+                problems.append(_silent(device))
+                continue
+            sample = device_sample(measured, static, device.memory_total_bytes)
+            samples.append(sample)
+            problems += impossible_values(PROGRAM, device, impossible(measured, static, device, sample))
         found: tuple[SeenUse, ...] = ()
         try:
-            found = uses(self._ask("process"), [device.index for device in facts])
+            found, unread = uses(self._ask("process"), [device.index for device in facts])
+            problems += (_unlisted(facts[place]) for place in unread)
         except CollectorFailed as error:
             if error.code == "driver_hung":
                 raise
@@ -122,6 +129,15 @@ class AmdSmiCollector:
             return parse_entries(content)
         except Failed as error:
             raise CollectorFailed("driver_failed", f"{PROGRAM} {what}: {error}") from error
+
+
+def _unlisted(device: DeviceFacts) -> Problem:
+    return Problem(
+        code="processes_failed",
+        message=f"amd-smi process does not list the processes of GPU {device.index}: run it as root, and look at "
+        "what it prints",
+        device_uuid=device.uuid,
+    )
 
 
 def _silent(device: DeviceFacts) -> Problem:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from gpuherd.collect.json_output import printed_json
 from gpuherd.collect.reading import SeenUse
 from gpuherd.model.devices import DeviceFacts, DeviceSample, ThrottleReason
 from gpuherd.model.errors import Failed
@@ -25,6 +26,7 @@ __all__ = [
     "device_facts",
     "device_sample",
     "driver_version",
+    "impossible",
     "parse_entries",
     "parse_metric_csv",
     "uses",
@@ -37,6 +39,11 @@ _SCALES = {
     "": 1.0, "%": 0.01, "w": 1.0, "mw": 0.001, "uw": 1e-6, "c": 1.0, "mhz": 1e6, "ghz": 1e9, "hz": 1.0, "j": 1.0,
     "mj": 0.001, "uj": 1e-6, "b": 1.0, "kb": 2.0**10, "mb": 2.0**20, "gb": 2.0**30,
 }  # fmt: skip
+_UTILIZATION = (("usage", "gfx_activity"), ("usage", "gfx_usage"))
+_MEMORY_USED = (("mem_usage", "used_vram"),)
+_MEMORY_SIZE = (("vram", "size"), ("vram", "vram_size_mb"), ("vram", "size_mb"))
+_MEMORY_TOTAL = (("mem_usage", "total_vram"),)
+_NOT_SUPPORTED = frozenset({"", "n/a", "none", "not supported"})
 _WRAPPERS = ("gpu_data", "gpus", "gpu")
 _CSV_SECTIONS = {
     "usage": ("gfx_activity", "umc_activity", "mm_activity"),
@@ -50,12 +57,9 @@ _CSV_SECTIONS = {
 
 def parse_entries(content: bytes) -> dict[int, Entry]:
     """Read a command's JSON: what it says of each GPU, by index. ``Failed`` if there is no such JSON."""
-    start = min((at for at in (content.find(b"["), content.find(b"{")) if at >= 0), default=-1)
-    end = max(content.rfind(b"]"), content.rfind(b"}"))
     try:
-        # Warnings are printed to the same place, before or after.
-        found = msgspec.json.decode(content[max(0, start) : end + 1])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = printed_json(content)
+    except msgspec.DecodeError as error:
         raise Failed(f"amd-smi did not print JSON: {clean(str(error), 200)}") from error
     if isinstance(found, dict):
         found = next((found[name] for name in _WRAPPERS if isinstance(found.get(name), list)), [found])
@@ -170,15 +174,13 @@ def device_facts(
         identity = identity or (f"amd-at-{address.lower()}" if address else f"amd-gpu-{index}")
         if identity in found:
             identity = f"{identity[:80]}-{index}"
-        memory = _first(entry, "mb", 2**53, ("vram", "size"), ("vram", "vram_size_mb"), ("vram", "size_mb"))
-        if memory is None:
-            memory = _first(measured, "mb", 2**53, ("mem_usage", "total_vram"))
+        memory = _first(entry, "mb", 2**53, *_MEMORY_SIZE) or _first(measured, "mb", 2**53, *_MEMORY_TOTAL)
         found[identity] = DeviceFacts(
             uuid=clean(identity, 96),
             index=index,
             name=_text(entry, ("asic", "market_name"), ("board", "product_name")) or "AMD GPU",
             vendor="amd",
-            memory_total_bytes=_whole(memory),
+            memory_total_bytes=_whole(memory) or None,
             pci_bus_id=address,
             clock_sm_max_hertz=_first(
                 measured, "mhz", 1e12, ("clock", "gfx_0", "max_clk"), ("clock", "gfx", "max_clk")
@@ -187,13 +189,38 @@ def device_facts(
     return tuple(found.values())
 
 
-def device_sample(metric: Entry, static: Entry) -> DeviceSample:
+def impossible(metric: Entry, static: Entry, facts: DeviceFacts, sample: DeviceSample) -> dict[str, object]:
+    """Give what was said, by column, where a number that decides is unknown although the GPU has one."""
+    told = {
+        "memory_total_bytes": (
+            facts.memory_total_bytes,
+            _said(static, *_MEMORY_SIZE) or _said(metric, *_MEMORY_TOTAL),
+        ),
+        "memory_used_bytes": (sample.memory_used_bytes, _said(metric, *_MEMORY_USED)),
+        "utilization_gpu": (sample.utilization_gpu, _said(metric, *_UTILIZATION)),
+    }
+    return {column: words[0] for column, (value, words) in told.items() if value is None and words}
+
+
+def _said(entry: Entry, *paths: tuple[str, ...]) -> list[object]:
+    """Give what stands at these places, other than that there is no such value."""
+    found = (_part(entry, *path) for path in paths)
+    values = (part.get("value") if isinstance(part, dict) else part for part in found)
+    return [
+        value for value in values if value is not None and str(value).strip().lower() not in _NOT_SUPPORTED
+    ]
+
+
+def device_sample(metric: Entry, static: Entry, memory_total_bytes: int | None = None) -> DeviceSample:
     """Say what a GPU does, from its entry in ``metric``; its limits stand in ``static``."""
+    used = _whole(_first(metric, "mb", 2**53, *_MEMORY_USED))
+    if used is not None and memory_total_bytes is not None and used > memory_total_bytes:
+        used = None  # more than there is
     throttle = _text(metric, ("power", "throttle_status"))
     return DeviceSample(
-        utilization_gpu=_first(metric, "%", 1, ("usage", "gfx_activity"), ("usage", "gfx_usage")),
+        utilization_gpu=_first(metric, "%", 1, *_UTILIZATION),
         utilization_memory=_first(metric, "%", 1, ("usage", "umc_activity"), ("usage", "mem_usage")),
-        memory_used_bytes=_whole(_first(metric, "mb", 2**53, ("mem_usage", "used_vram"))),
+        memory_used_bytes=used,
         temperature_celsius=_first(metric, "c", 250, ("temperature", "edge"), ("temperature", "hotspot")),
         power_watts=_first(
             metric, "w", 100_000,
@@ -214,19 +241,29 @@ def device_sample(metric: Entry, static: Entry) -> DeviceSample:
     )  # fmt: skip
 
 
-def uses(processes: Mapping[int, Entry], indices: Sequence[int]) -> tuple[SeenUse, ...]:
-    """List who is on which GPU; ``indices`` are those of the device list, in its order."""
-    places = {index: place for place, index in enumerate(indices)}
+def uses(
+    processes: Mapping[int, Entry], indices: Sequence[int]
+) -> tuple[tuple[SeenUse, ...], tuple[int, ...]]:
+    """List who is on which GPU, and the GPUs whose list cannot be read.
+
+    ``indices`` are those of the device list; places in its order are given.
+    """
     found: dict[tuple[int, int], SeenUse] = {}
-    for index, entry in processes.items():
-        listed = entry.get("process_list")
-        for item in listed if isinstance(listed, list) and index in places else []:
-            process = _part(item, "process_info")
-            process = process if isinstance(process, dict) else item
+    unread: dict[int, None] = {}
+    for place, index in enumerate(indices):
+        listed = processes.get(index, {}).get("process_list")
+        if not isinstance(listed, list):
+            unread[place] = None
+            continue
+        for item in listed:
+            told = _part(item, "process_info")
+            process = told if isinstance(told, dict) else item
             pid = _number(_part(process, "pid"), "", 2**32)
             if pid is None:
-                continue  # such as "No running processes detected"
+                if not str(told).lower().startswith("no running"):
+                    unread[place] = None
+                continue
             memory = _first(process, "b", 2**53, ("memory_usage", "vram_mem"), ("vram_mem",), ("mem_usage",))
-            use = SeenUse(device=places[index], pid=int(pid), gpu_memory_bytes=_whole(memory))
+            use = SeenUse(device=place, pid=int(pid), gpu_memory_bytes=_whole(memory))
             found.setdefault((use.device, use.pid), use)
-    return tuple(found.values())
+    return tuple(found.values()), tuple(unread)

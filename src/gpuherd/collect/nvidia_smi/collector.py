@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gpuherd.collect.commands import CommandFailed, LocalRunner, NotAsked, Runner
-from gpuherd.collect.meminfo import HostMemory, host_memory
+from gpuherd.collect.meminfo import HostMemory, host_memory, is_integrated
 from gpuherd.collect.nvidia_smi.log import parse_gpu_uuids, parse_listing, parse_log
 from gpuherd.collect.nvidia_smi.query import (
     APP_FIELDS,
@@ -24,6 +24,8 @@ from gpuherd.collect.nvidia_smi.row import (
     FIELDS,
     hints_at_failure,
     problems_of,
+    undecided,
+    unhealthy,
     words_device,
 )
 from gpuherd.collect.nvidia_smi.slices import with_slices
@@ -52,6 +54,7 @@ APPS_QUESTION = f"--query-compute-apps={','.join(APP_FIELDS)}"
 _BAD_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
 _LOST_GPU = re.compile(rf"device handle for GPU[^\n]{{0,8}}?({_ADDRESS}): ([^\n.]{{1,80}})")
+_WARNED = re.compile(_ADDRESS)
 _START_FAILURES = (
     (
         "version mismatch",
@@ -130,10 +133,11 @@ class NvidiaSmiCollector:
         """Read all GPUs."""
         if not self._fields:
             raise CollectorFailed("driver_failed", "the nvidia-smi collector is not open: open it first")
+        has_slices = False
         try:
             reading = self._query()
         except CommandFailed as error:
-            reading = self._after_failure(error)
+            reading, has_slices = self._after_failure(error)
         except Unavailable as error:
             raise CollectorFailed("no_driver", str(error)) from error
         except CollectorFailed:
@@ -142,7 +146,9 @@ class NvidiaSmiCollector:
             raise CollectorFailed(
                 "driver_hung", f"{error}; the driver may hang: reboot if it stays so"
             ) from error
-        if any(facts.is_partitioned for facts in reading.devices):
+        if has_slices:
+            self._kept_log = None
+        elif any(facts.is_partitioned for facts in reading.devices):
             reading = with_slices(reading, self._log_of_slices())
         else:
             self._kept_log = None
@@ -179,12 +185,20 @@ class NvidiaSmiCollector:
                 continue
             devices.append(facts)
             samples.append(sample)
-            if may_have_failed:
-                problems += problems_of(facts, columns.named(words))
+            failed = problems_of(facts, columns.named(words)) if may_have_failed else []
+            problems += failed or undecided(facts, sample, words)
+            problems += unhealthy(facts, words)
+        problems += _warnings(answer, devices)
         uses: list[SeenUse] = []
         try:
             self._apps = self._run(APPS_QUESTION, FORMAT, *only)
-            uses = _uses(parse_apps(self._apps), devices)
+            apps, unread = parse_apps(self._apps)
+            uses = _uses(apps, devices)
+            is_whole = not any(facts.is_partitioned for facts in devices)
+            # One on a GPU that is not listed says nothing of those that are; one on a slice that nobody knows of does.
+            unread += (app.gpu_uuid for app in apps if is_whole and not app.gpu_uuid.startswith("GPU-"))
+            if unread:
+                problems.append(_unread_processes(unread[0]))
         except CommandFailed as error:
             self._apps = error.output
             problems.append(Problem(code="processes_failed", message=str(error)))
@@ -213,16 +227,19 @@ class NvidiaSmiCollector:
                 self._choose(_without(self._fields, bad[1]))
         raise CollectorFailed("driver_failed", "nvidia-smi knows none of the fields that it should")
 
-    def _after_failure(self, error: CommandFailed) -> GpuReading:
-        """A single lost GPU makes the whole command fail: ask for the others. Else look at the XML log."""
+    def _after_failure(self, error: CommandFailed) -> tuple[GpuReading, bool]:
+        """A single lost GPU makes the whole command fail: ask for the others. Else look at the XML log.
+
+        Also gives whether the reading has the slices in it.
+        """
         words = _words(error)
         for telling, code, message in _START_FAILURES:
             if telling in words.lower():
                 raise CollectorFailed(code, message) from error
         if _LOST_GPU.search(words) is not None:
-            return self._without_lost(error)
+            return self._without_lost(error), False
         try:
-            return self._log()
+            return self._log(), True
         except Failed as again:
             raise CollectorFailed("driver_failed", str(error)) from again
 
@@ -291,7 +308,7 @@ class NvidiaSmiCollector:
         total, used = self._host_memory()
         devices, samples = list(reading.devices), list(reading.samples)
         for place, facts in enumerate(devices):
-            if facts.memory_total_bytes is None and facts.kind == "gpu" and facts.uuid not in faulty:
+            if facts.memory_total_bytes is None and is_integrated(facts) and facts.uuid not in faulty:
                 devices[place] = msgspec.structs.replace(facts, memory_total_bytes=total, memory_basis="host")
                 samples[place] = msgspec.structs.replace(samples[place], memory_used_bytes=used)
         return msgspec.structs.replace(reading, devices=tuple(devices), samples=tuple(samples))
@@ -313,6 +330,34 @@ def _uses(apps: list[App], devices: list[DeviceFacts]) -> list[SeenUse]:
             use = SeenUse(device=place, pid=app.pid, gpu_memory_bytes=app.memory_bytes)
             uses.setdefault((place, app.pid), use)
     return list(uses.values())
+
+
+def _unread_processes(line: str) -> Problem:
+    text = (
+        f"nvidia-smi lists processes that cannot be read ({clean(line, 80)}): run it as root, or in a container "
+        "with the host's pids"
+    )
+    return Problem(code="processes_failed", message=clean(text, SENTENCE_LENGTH))
+
+
+def _warnings(content: bytes, devices: list[DeviceFacts]) -> list[Problem]:
+    """Pass on what nvidia-smi warns of, such as a corrupted infoROM."""
+    if b"WARNING" not in content:
+        return []
+    found = []
+    for line in content.decode(errors="replace").splitlines():
+        if line.startswith("WARNING"):
+            address = _WARNED.search(line)
+            about = (facts for facts in devices if address and _same_address(facts.pci_bus_id, address[0]))
+            device = next(about, None)
+            found.append(
+                Problem(
+                    code="driver_warning",
+                    message=clean(f"nvidia-smi: {line}", SENTENCE_LENGTH),
+                    device_uuid=None if device is None else device.uuid,
+                )
+            )
+    return found
 
 
 def _same_address(one: str | None, other: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
+import msgspec
 from msgspec import Struct
 
 from gpuherd.collect.nvidia_smi.row import Row, row_device
@@ -37,8 +38,8 @@ _PATHS: dict[str, tuple[str, ...]] = {
     "temperature.gpu": ("temperature/gpu_temp",),
     "power.draw": (
         "gpu_power_readings/power_draw",
-        "gpu_power_readings/instant_power_draw",
         "gpu_power_readings/average_power_draw",
+        "gpu_power_readings/instant_power_draw",
         "power_readings/power_draw",
     ),
     "enforced.power.limit": (
@@ -54,7 +55,21 @@ _PATHS: dict[str, tuple[str, ...]] = {
     "pstate": ("performance_state",),
     "ecc.errors.corrected.volatile.total": ("ecc_errors/volatile/single_bit/total",),
     "ecc.errors.uncorrected.volatile.total": ("ecc_errors/volatile/double_bit/total",),
+    "retired_pages.pending": ("retired_pages/pending_retirement", "retired_pages/pending_blacklist"),
+    "remapped_rows.pending": ("remapped_rows/remapped_row_pending",),
+    "remapped_rows.failure": ("remapped_rows/remapped_row_failure",),
+    "gpu_recovery_action": ("gpu_recovery_action",),
 }
+_ECC_PARTS = {
+    "ecc.errors.corrected.volatile.total": ("sram_correctable", "dram_correctable"),
+    "ecc.errors.uncorrected.volatile.total": (
+        "sram_uncorrectable",
+        "sram_uncorrectable_parity",
+        "sram_uncorrectable_secded",
+        "dram_uncorrectable",
+    ),
+}
+"""Drivers since 450 tell no totals, but parts of them."""
 _REASONS = {
     "gpu_idle": 1,
     "applications_clocks_setting": 2,
@@ -128,7 +143,22 @@ def parse_log(content: bytes, listing: list[ListedSlice]) -> GpuReading:
             )
             devices.append(slice_facts)
             samples.append(DeviceSample(memory_used_bytes=_memory(element, "fb_memory_usage/used")))
-        uses += _uses(gpu, places)
+        seen, is_whole = _uses(gpu, places)
+        uses += seen
+        if not is_whole:
+            problems.append(
+                Problem(
+                    code="processes_failed",
+                    message=f"the log of nvidia-smi does not list the processes of GPU {index}: run it as root",
+                    device_uuid=facts.uuid,
+                )
+            )
+            # A slice is no better than the GPU it is cut from.
+            problems += (
+                msgspec.structs.replace(problems[-1], device_uuid=device.uuid)
+                for device in devices
+                if device.parent_uuid == facts.uuid
+            )
     return GpuReading(
         devices=tuple(devices),
         samples=tuple(samples),
@@ -142,13 +172,20 @@ def parse_log(content: bytes, listing: list[ListedSlice]) -> GpuReading:
 def _row(gpu: Element, index: int) -> Row:
     row = {"index": str(index)}
     for field, paths in _PATHS.items():
-        word = next((found for path in paths if (found := gpu.findtext(path)) is not None), None)
-        if word is not None:
-            row[field] = word[:MAX_WORD_LENGTH]
+        words = [found[:MAX_WORD_LENGTH] for path in paths if (found := gpu.findtext(path)) is not None]
+        if words:
+            row[field] = next((word for word in words if text_of(word) is not None), words[0])
+    if text_of(row.get("pci.bus_id")) is None and (address := gpu.get("id")):
+        row["pci.bus_id"] = address[:MAX_WORD_LENGTH]
+    for field, parts in _ECC_PARTS.items():
+        counts = [number_of(gpu.findtext(f"ecc_errors/volatile/{part}")) for part in parts]
+        known = [count for count in counts if count is not None]
+        if field not in row and known:
+            row[field] = str(int(sum(known)))
     reasons = gpu.find("clocks_event_reasons")
     if reasons is None:
         reasons = gpu.find("clocks_throttle_reasons")
-    if reasons is not None:
+    if reasons is not None and any(child.text in ("Active", "Not Active") for child in reasons):
         active = {
             re.sub(r"^clocks_(?:event|throttle)_reason_", "", child.tag)
             for child in reasons
@@ -177,14 +214,19 @@ def _slice_facts(element: Element, parent: DeviceFacts, listing: list[ListedSlic
         memory_total_bytes=_memory(element, "fb_memory_usage/total"),
         pci_bus_id=parent.pci_bus_id,
         compute_capability=parent.compute_capability,
+        gpu_instance=None if instance[0] is None else index_of(instance[0]),
     )
 
 
-def _uses(gpu: Element, places: dict[tuple[str | None, str | None], int]) -> list[SeenUse]:
+def _uses(gpu: Element, places: dict[tuple[str | None, str | None], int]) -> tuple[list[SeenUse], bool]:
+    """List the processes; also whether the list is there and all of it could be read."""
     uses: dict[tuple[int, int], SeenUse] = {}
+    listed = gpu.find("processes")
+    is_whole = listed is not None and not (listed.text or "").strip()
     for element in gpu.iterfind("processes/process_info"):
         pid = bounded(number_of(element.findtext("pid")), 0, 2**32)
         if pid is None:
+            is_whole = False
             continue
         instance = (
             text_of(element.findtext("gpu_instance_id")),
@@ -198,4 +240,4 @@ def _uses(gpu: Element, places: dict[tuple[str | None, str | None], int]) -> lis
             gpu_memory_bytes=_memory(element, "used_memory"),
         )
         uses.setdefault((use.device, use.pid), use)
-    return list(uses.values())
+    return list(uses.values()), is_whole

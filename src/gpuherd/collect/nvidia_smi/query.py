@@ -21,6 +21,10 @@ APP_FIELDS = ("gpu_uuid", "pid", "used_gpu_memory", "process_name")
 """The name is last, because it may hold commas."""
 
 
+_NO_ROWS = ("warning", "no running")
+"""How lines begin that are printed among the rows and say nothing of processes."""
+
+
 class App(NamedTuple):
     """A process of ``--query-compute-apps``."""
 
@@ -75,15 +79,17 @@ class Columns:
         return {name: word for name, word in zip(self._names, words, strict=True) if word is not None}
 
 
-def parse_apps(content: bytes) -> list[App]:
-    """Read the process list in the order of ``APP_FIELDS``."""
+def parse_apps(content: bytes) -> tuple[list[App], list[str]]:
+    """Read the process list in the order of ``APP_FIELDS``; also gives the lines that are no such row."""
     apps = []
+    unread = []
     for line in content.decode(errors="replace").splitlines():
         words = line.split(",", 3)
-        if len(words) < 3:
-            continue
-        uuid, pid = words[0].strip(), words[1].strip()
+        uuid = words[0].strip()
+        pid = words[1].strip() if len(words) >= 3 else ""
         is_pid = pid.isdecimal() and pid.isascii() and len(pid) <= MAX_PID_DIGITS
         if is_pid and (uuid.startswith("GPU-") or text_of(uuid)):
             apps.append(App(uuid, int(pid), bytes_of(words[2].strip()[:64])))
-    return apps
+        elif uuid and not uuid.lower().startswith(_NO_ROWS):
+            unread.append(line)
+    return apps, unread

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from gpuherd.collect.health import recovery_problem, remap_problems, retirement_problems
 from gpuherd.collect.nvidia_smi.values import (
     bytes_of,
     celsius_of,
@@ -18,8 +19,9 @@ from gpuherd.collect.nvidia_smi.values import (
     throttling_of,
     watts_of,
 )
-from gpuherd.collect.nvidia_smi.words import Fault, fault_of, is_failure, label_of, text_of
-from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.collect.nvidia_smi.words import Fault, fault_of, is_failure, is_not_supported, label_of, text_of
+from gpuherd.collect.reading import impossible_values
+from gpuherd.model.devices import DeviceFacts, DeviceSample, HealthCheck
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import clean
 
@@ -31,6 +33,8 @@ __all__ = [
     "hints_at_failure",
     "problems_of",
     "row_device",
+    "undecided",
+    "unhealthy",
     "words_device",
 ]
 
@@ -69,11 +73,19 @@ FIELDS: tuple[tuple[str, ...], ...] = (
     ("clocks_event_reasons.active", "clocks_throttle_reasons.active"),
     ("ecc.errors.corrected.volatile.total",),
     ("ecc.errors.uncorrected.volatile.total",),
+    ("retired_pages.pending",),
+    ("remapped_rows.pending",),
+    ("remapped_rows.failure",),
+    ("gpu_recovery_action",),
 )
 """What is asked for; of several names for one thing the first that this nvidia-smi knows."""
 
 DRIVER_VERSION = FIELDS.index(("driver_version",))
-_METRICS = frozenset(field for names in FIELDS[7:] for field in names)
+_MEMORY_TOTAL, _MEMORY_USED, _UTILIZATION = (
+    FIELDS.index((name,)) for name in ("memory.total", "memory.used", "utilization.gpu")
+)
+_HEALTH = FIELDS.index(("retired_pages.pending",))
+_METRICS = frozenset(field for names in FIELDS[7:_HEALTH] for field in names)
 
 
 def hints_at_failure(content: bytes) -> bool:
@@ -86,7 +98,11 @@ def row_device(row: Row) -> tuple[DeviceFacts, DeviceSample, Sequence[Problem]]:
     """Make facts, sample and problems of one GPU's row."""
     words = tuple(next((row[name] for name in names if name in row), None) for names in FIELDS)
     facts, sample = words_device(words)
-    return facts, sample, problems_of(facts, row)
+    return (
+        facts,
+        sample,
+        [*(problems_of(facts, row) or undecided(facts, sample, words)), *unhealthy(facts, words)],
+    )
 
 
 def words_device(words: Words) -> tuple[DeviceFacts, DeviceSample]:
@@ -118,6 +134,7 @@ def words_device(words: Words) -> tuple[DeviceFacts, DeviceSample]:
         throttling,
         ecc_corrected,
         ecc_uncorrected,
+        *health,
     ) = words
     facts = _facts(
         index,
@@ -130,6 +147,7 @@ def words_device(words: Words) -> tuple[DeviceFacts, DeviceSample]:
         memory_reserved is not None,
         clock_sm_max,
         power_limit_default,
+        _checks(*health),
     )
     is_whole = not facts.is_partitioned
     sample = DeviceSample(
@@ -137,7 +155,7 @@ def words_device(words: Words) -> tuple[DeviceFacts, DeviceSample]:
         utilization_memory=ratio_of(utilization_memory) if is_whole else None,
         utilization_encoder=ratio_of(utilization_encoder) if is_whole else None,
         utilization_decoder=ratio_of(utilization_decoder) if is_whole else None,
-        memory_used_bytes=bytes_of(memory_used),
+        memory_used_bytes=_within(bytes_of(memory_used), facts.memory_total_bytes),
         memory_reserved_bytes=bytes_of(memory_reserved),
         temperature_celsius=celsius_of(temperature),
         power_watts=watts_of(power),
@@ -153,6 +171,29 @@ def words_device(words: Words) -> tuple[DeviceFacts, DeviceSample]:
     return facts, sample
 
 
+def _within(used: int | None, total: int | None) -> int | None:
+    """Drop what cannot be: more in use than there is."""
+    return None if used is not None and total is not None and used > total else used
+
+
+def undecided(facts: DeviceFacts, sample: DeviceSample, words: Words) -> list[Problem]:
+    """Say which numbers that decide are missing, although nvidia-smi does not say that the GPU has no such thing."""
+    if sample.memory_used_bytes is not None and (sample.utilization_gpu is not None or facts.is_partitioned):
+        return []
+    told: dict[str, tuple[float | None, str | None]] = {
+        "memory_total_bytes": (facts.memory_total_bytes, words[_MEMORY_TOTAL]),
+        "memory_used_bytes": (sample.memory_used_bytes, words[_MEMORY_USED]),
+    }
+    if not facts.is_partitioned:
+        told["utilization_gpu"] = (sample.utilization_gpu, words[_UTILIZATION])
+    failed = {
+        name: word or ""
+        for name, (value, word) in told.items()
+        if value is None and not is_not_supported(word)
+    }
+    return impossible_values("nvidia-smi", facts, failed)
+
+
 @lru_cache(REMEMBERED_FACTS)
 def _facts(
     index_word: str | None,
@@ -165,6 +206,7 @@ def _facts(
     has_reserved: bool,
     clock_sm_max: str | None,
     power_limit_default: str | None,
+    health_checks: tuple[HealthCheck, ...],
 ) -> DeviceFacts:
     index = index_of(index_word)
     return DeviceFacts(
@@ -172,14 +214,43 @@ def _facts(
         index=index,
         name=clean(text_of(name) or "NVIDIA GPU"),
         is_partitioned=(mig_mode or "").lower() == "enabled",
-        memory_total_bytes=bytes_of(memory_total),
+        memory_total_bytes=bytes_of(memory_total) or None,
         # Before 510 there was no reserved part to ask for, and used included it.
         memory_basis="framebuffer" if has_reserved else "framebuffer_with_reserved",
         pci_bus_id=label_of(address),
         compute_capability=label_of(compute_capability),
         clock_sm_max_hertz=hertz_of(clock_sm_max),
         power_limit_default_watts=limit_watts_of(power_limit_default),
+        health_checks=health_checks,
     )
+
+
+@lru_cache(REMEMBERED_FACTS)
+def _checks(
+    retirement: str | None, remap: str | None, failure: str | None, action: str | None
+) -> tuple[HealthCheck, ...]:
+    """Name the registers of health that could be read."""
+    found: list[HealthCheck] = []
+    if None not in (_is_so(remap), _is_so(failure)):
+        found.append("row_remap")
+    if _is_so(retirement) is not None:
+        found.append("page_retirement")
+    if action is not None and (text_of(action) or action.strip().lower() == "none"):
+        found.append("recovery_action")
+    return tuple(found)
+
+
+def _is_so(word: str | None) -> bool | None:
+    return {"yes": True, "no": False}.get((word or "").strip().lower())
+
+
+def unhealthy(facts: DeviceFacts, words: Words) -> list[Problem]:
+    """Say what the registers of health tell."""
+    retirement, remap, failure, action = words[_HEALTH:]
+    found = retirement_problems(facts, is_pending=bool(_is_so(retirement)))
+    found += remap_problems(facts, is_pending=bool(_is_so(remap)), has_failed=bool(_is_so(failure)))
+    wanted = text_of(action)
+    return found + recovery_problem(facts, clean(wanted, 40)) if wanted else found
 
 
 def problems_of(facts: DeviceFacts, row: Row) -> list[Problem]:

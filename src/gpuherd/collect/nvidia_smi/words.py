@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gpuherd.model.text import clean
 
-__all__ = ["Fault", "fault_of", "is_failure", "label_of", "number_of", "text_of"]
+__all__ = ["Fault", "fault_of", "is_failure", "is_not_supported", "label_of", "number_of", "text_of"]
 
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _DIGITS = frozenset("0123456789")
@@ -55,6 +55,11 @@ def fault_of(word: str) -> Fault | None:
 def is_failure(word: str) -> bool:
     """Whether the driver failed to answer, as opposed to having no such value."""
     return word[:1] not in _DIGITS and _bare(word).startswith(_FAILURES)
+
+
+def is_not_supported(word: str | None) -> bool:
+    """Whether the device has no such value; also for a field that was not asked for."""
+    return word is None or _bare(word) in ("n/a", "not supported")
 
 
 def text_of(word: str | None) -> str | None:

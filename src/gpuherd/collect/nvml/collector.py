@@ -7,11 +7,27 @@ from collections.abc import Callable
 from ctypes import byref, c_int, c_uint, c_void_p
 from pathlib import Path
 
+import msgspec
 import pynvml
 
 from gpuherd.collect.meminfo import HostMemory, host_memory
-from gpuherd.collect.nvml.device import Device, device_problem, gpu_facts, slice_facts, unreadable_facts
-from gpuherd.collect.nvml.library import DRIVER_GONE, Library
+from gpuherd.collect.nvml.device import (
+    Device,
+    asleep,
+    device_problem,
+    gpu_facts,
+    slice_facts,
+    unreadable_facts,
+)
+from gpuherd.collect.nvml.health import HealthWatch
+from gpuherd.collect.nvml.library import (
+    DRIVER_GONE,
+    GPU_IS_LOST,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    RESET_REQUIRED,
+    Library,
+)
 from gpuherd.collect.nvml.metrics import GPU_METRICS, PCIE_METRICS, SLICE_METRICS, WORK_METRICS
 from gpuherd.collect.nvml.running import Running, RunningLists
 from gpuherd.collect.nvml.sleep import SleepWatch
@@ -27,6 +43,7 @@ from gpuherd.collect.reading import (
 from gpuherd.collect.xids import XIDS, xid_message
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.reports import Problem
+from gpuherd.model.text import SENTENCE_LENGTH, clip
 
 __all__ = ["NvmlCollector"]
 
@@ -36,7 +53,7 @@ XID_SECONDS = 600.0
 """How long an Xid that is no fault stays shown. One that is a fault stays until the driver is opened again."""
 
 _UNKNOWN = DeviceSample()
-_ASLEEP = DeviceSample(utilization_gpu=0.0)
+_MIG_MODE = "nvmlDeviceGetMigMode"
 
 
 class _Absent:
@@ -61,12 +78,14 @@ class NvmlCollector:
         host_memory: HostMemory = host_memory(),  # noqa: B008 - only makes a closure
         sys_root: Path = Path("/sys"),
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """``pcie_throughput`` costs 20–40 ms per GPU and read. ``sys_root`` is where sleeping GPUs are looked up."""
         self._progress = progress
         self._pcie_throughput = pcie_throughput
         self._host_memory = host_memory
         self._clock = clock
+        self._monotonic = monotonic
         self._sleep = SleepWatch(sys_root)
         self._skipped: frozenset[int] = frozenset()
         self._library: Library | None = None
@@ -107,6 +126,8 @@ class NvmlCollector:
         if self._reads % LAYOUT_READS == 0 and self._has_new_layout(library):
             self._discover(library)
         self._running.refresh()
+        xids = self._xid_problems()
+        now = self._monotonic()
         samples: list[DeviceSample] = []
         uses: list[SeenUse] = []
         problems: list[Problem] = []
@@ -118,15 +139,16 @@ class NvmlCollector:
             elif row.gpu_index in self._skipped:
                 samples.append(_UNKNOWN)
                 problems.append(_skipped_problem(row.facts))
-            elif self._sleep.is_asleep(row.gpu_index):
-                samples.append(_ASLEEP)
+            elif row.at_rest is not None and self._sleep.is_asleep(row.gpu_index):
+                samples.append(asleep(row.at_rest[0]))
+                uses += row.at_rest[1]
             else:
                 facts = row.facts
-                samples.append(row.read(position, self._progress, uses, problems))
+                samples.append(row.read(position, self._progress, uses, problems, now))
                 has_new_facts = has_new_facts or row.facts is not facts
         if has_new_facts:
             self._facts = tuple(row.facts for row in self._rows)
-        problems += self._xid_problems()
+        problems += xids
         return GpuReading(
             devices=self._facts,
             samples=tuple(samples),
@@ -164,7 +186,7 @@ class NvmlCollector:
                 continue
             self._progress(index, "nvmlDeviceGetHandleByIndex")
             status, handle = library.device_handle(index)
-            found: list[Device] = []
+            found: list[Device | _Absent] = []
             if not status:
                 status, found = self._gpu_with_slices(library, handle, index)
             if status in DRIVER_GONE:
@@ -189,6 +211,8 @@ class NvmlCollector:
         if self._xid_watch is not None:
             self._xid_watch.close()
         self._xid_watch = XidWatch(library, [gpu.handle for gpu in gpus], self._progress)
+        for gpu in gpus:
+            gpu.watches_xids = gpu.handle.value in self._xid_watch.watched
 
     def _skipped_rows(self, gpu: DeviceFacts | None) -> list[_Absent]:
         """List a GPU that nobody may ask, with its slices, if it was known before."""
@@ -197,35 +221,63 @@ class NvmlCollector:
         parts = (facts for facts in self._facts if facts.parent_uuid == gpu.uuid)
         return [_Absent(facts, _skipped_problem(facts)) for facts in (gpu, *parts)]
 
-    def _gpu_with_slices(self, library: Library, handle: c_void_p, index: int) -> tuple[int, list[Device]]:
+    def _gpu_with_slices(
+        self, library: Library, handle: c_void_p, index: int
+    ) -> tuple[int, list[Device | _Absent]]:
         if self._running is None:
             raise CollectorFailed("driver_failed", "NVML is not open: open it first")
-        self._progress(index, "nvmlDeviceGetMigMode")
-        current, pending = c_uint(), c_uint()
-        is_partitioned = not library.call("nvmlDeviceGetMigMode", handle, byref(current), byref(pending))
-        is_partitioned = is_partitioned and current.value == pynvml.NVML_DEVICE_MIG_ENABLE
+        self._progress(index, _MIG_MODE)
+        mode_status, is_partitioned = _mig_mode(library, handle)
+        if mode_status in _NOT_THERE:
+            return mode_status, []
         status, facts = gpu_facts(library, handle, index, is_partitioned=is_partitioned)
         if facts is None:
             return status, []
+        known = [old for old in self._facts if old.parent_uuid == facts.uuid]
+        if mode_status and known:
+            is_partitioned, facts = True, msgspec.structs.replace(facts, is_partitioned=True)
+        slices: list[Device] = []
+        function, status = _MIG_MODE, mode_status
+        if is_partitioned and not mode_status:
+            function, status, slices = self._slices(library, handle, facts)
+        if status in _NOT_THERE:
+            return status, []
+        problem = _layout_problem(library, facts, function, status) if status else None
         metrics = dict(GPU_METRICS)
         if not is_partitioned:
             metrics = {**WORK_METRICS, **metrics}
         if self._pcie_throughput:
             metrics |= PCIE_METRICS
         lists = None if is_partitioned else RunningLists(self._running, index, handle, is_whole=True)
-        gpu = Device(library, handle, index, facts, metrics.values(), lists, self._host_memory)
-        devices = [gpu]
-        for place, slice_handle in _slice_handles(library, handle) if is_partitioned else ():
-            of_slice = slice_facts(library, slice_handle, place, facts)
-            if of_slice is None:
+        health = HealthWatch(library, handle, index)
+        gpu = Device(
+            library, handle, index, facts, metrics.values(), lists, self._host_memory, health, problem
+        )
+        rows: list[Device | _Absent] = [gpu, *slices]
+        if problem is not None:
+            # What cannot be listed now did not vanish.
+            found = {row.facts.uuid for row in slices}
+            lost = (old for old in known if old.uuid not in found)
+            rows += (_Absent(old, msgspec.structs.replace(problem, device_uuid=old.uuid)) for old in lost)
+        return 0, rows
+
+    def _slices(self, library: Library, gpu: c_void_p, parent: DeviceFacts) -> tuple[str, int, list[Device]]:
+        """Find the slices of a GPU; with a function's name and status if not all could be asked."""
+        function, status, handles = _slice_handles(library, gpu)
+        found: list[Device] = []
+        for place, handle in handles:
+            told, facts = slice_facts(library, handle, place, parent)
+            if facts is None or not facts.uuid:
+                if told != NOT_FOUND:  # that it is gone is an answer
+                    function, status = "nvmlDeviceGetUUID", told or pynvml.NVML_ERROR_UNKNOWN
                 continue
-            lists = RunningLists(self._running, index, slice_handle, is_whole=False)
-            devices.append(
-                Device(
-                    library, slice_handle, index, of_slice, SLICE_METRICS.values(), lists, self._host_memory
-                )
+            lists = None
+            if self._running is not None:
+                lists = RunningLists(self._running, parent.index, handle, is_whole=False)
+            found.append(
+                Device(library, handle, parent.index, facts, SLICE_METRICS.values(), lists, self._host_memory)
             )
-        return 0, devices
+        return function, status, found
 
     def _has_new_layout(self, library: Library) -> bool:
         """Whether GPUs or slices came or went, or a GPU that did not answer should be tried afresh."""
@@ -238,14 +290,19 @@ class NvmlCollector:
                 continue
             if self._sleep.is_asleep(row.gpu_index):
                 continue
-            self._progress(row.gpu_index, "nvmlDeviceGetMigMode")
-            current, pending = c_uint(), c_uint()
-            if library.call("nvmlDeviceGetMigMode", row.handle, byref(current), byref(pending)):
-                continue
+            if row.layout_problem is not None:
+                return True
+            self._progress(row.gpu_index, _MIG_MODE)
+            status, is_partitioned = _mig_mode(library, row.handle)
+            if status:
+                continue  # what is known is still read, and tells when it is gone
             slices: tuple[str, ...] = ()
-            if current.value == pynvml.NVML_DEVICE_MIG_ENABLE:
-                handles = _slice_handles(library, row.handle)
-                slices = ("mig", *(library.text("nvmlDeviceGetUUID", handle) or "" for _, handle in handles))
+            if is_partitioned:
+                _, status, handles = _slice_handles(library, row.handle)
+                uuids = tuple(library.text("nvmlDeviceGetUUID", handle) for _, handle in handles)
+                if status or None in uuids:
+                    continue
+                slices = ("mig", *(uuid or "" for uuid in uuids))
             if slices != self._layout[row.gpu_index]:
                 return True
         return False
@@ -253,11 +310,13 @@ class NvmlCollector:
     def _xid_problems(self) -> list[Problem]:
         now = self._clock()
         for address, number in self._xid_watch.poll() if self._xid_watch is not None else ():
-            facts = next(
-                (row.facts for row in self._rows if isinstance(row, Device) and row.handle.value == address),
-                None,
+            row = next(
+                (row for row in self._rows if isinstance(row, Device) and row.handle.value == address), None
             )
+            facts = row.facts if row is not None else None
             uuid = facts.uuid if facts else None
+            if row is not None and row.health is not None:
+                row.health.read_soon()
             meaning = XIDS.get(number)
             problem = Problem(
                 code="xid",
@@ -265,6 +324,7 @@ class NvmlCollector:
                 device_uuid=uuid,
                 is_fault=meaning is not None and meaning.is_fault and uuid is not None,
                 since=now,
+                xid=number,
             )
             self._xids[uuid or "", number] = (now, problem)
         for key, (at, problem) in list(self._xids.items()):
@@ -282,21 +342,51 @@ def _skipped_problem(facts: DeviceFacts) -> Problem:
     )
 
 
-def _slices_of(devices: list[Device]) -> tuple[str, ...]:
-    if not devices[0].facts.is_partitioned:
+def _slices_of(rows: list[Device | _Absent]) -> tuple[str, ...]:
+    if not rows[0].facts.is_partitioned:
         return ()
-    return ("mig", *(device.facts.uuid for device in devices[1:]))
+    return ("mig", *(row.facts.uuid for row in rows[1:]))
 
 
-def _slice_handles(library: Library, gpu: c_void_p) -> list[tuple[int, c_void_p]]:
-    most = library.number("nvmlDeviceGetMaxMigDeviceCount", gpu) or 0
+_NOT_THERE = DRIVER_GONE | {GPU_IS_LOST, RESET_REQUIRED}
+"""Statuses that condemn the whole GPU or driver, whichever call they answer."""
+
+
+def _layout_problem(library: Library, facts: DeviceFacts, function: str, status: int) -> Problem:
+    text = (
+        f"how GPU {facts.index} is split into slices (MIG) cannot be read: {function} answers "
+        f"{library.error_text(status)}; a reload of the driver or a reboot may help"
+    )
+    return Problem(code="processes_failed", message=clip(text, SENTENCE_LENGTH), device_uuid=facts.uuid)
+
+
+def _mig_mode(library: Library, gpu: c_void_p) -> tuple[int, bool]:
+    """Ask whether a GPU is split into slices; a status if it cannot be known."""
+    if library.function(_MIG_MODE) is None:
+        return 0, False  # a driver from before MIG
+    current, pending = c_uint(), c_uint()
+    status = library.call(_MIG_MODE, gpu, byref(current), byref(pending))
+    if status == NOT_SUPPORTED and not library.number("nvmlDeviceGetMaxMigDeviceCount", gpu):
+        return 0, False  # a GPU that cannot be split
+    return status, not status and current.value == pynvml.NVML_DEVICE_MIG_ENABLE
+
+
+def _slice_handles(library: Library, gpu: c_void_p) -> tuple[str, int, list[tuple[int, c_void_p]]]:
+    """List the slices with their places; with a function's name and status if not all could be asked."""
+    most, function, failure = c_uint(), "nvmlDeviceGetMaxMigDeviceCount", 0
+    status = library.call(function, gpu, byref(most))
+    if status:
+        return function, status, []
+    function = "nvmlDeviceGetMigDeviceHandleByIndex"
     found = []
-    for place in range(min(most, 64)):
+    for place in range(min(most.value, 64)):
         handle = c_void_p()
-        # There may be gaps between the slices.
-        if not library.call("nvmlDeviceGetMigDeviceHandleByIndex", gpu, c_uint(place), byref(handle)):
+        status = library.call(function, gpu, c_uint(place), byref(handle))
+        if not status:
             found.append((place, handle))
-    return found
+        elif status != NOT_FOUND:  # there may be gaps between the slices
+            failure = status
+    return function, failure, found
 
 
 def _cuda_version(library: Library) -> str | None:

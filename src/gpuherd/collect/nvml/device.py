@@ -10,11 +10,18 @@ from typing import Any
 import msgspec
 import pynvml
 
-from gpuherd.collect.meminfo import HostMemory
+from gpuherd.collect.meminfo import HostMemory, is_integrated
+from gpuherd.collect.nvml.health import HealthWatch
 from gpuherd.collect.nvml.library import (
     DRIVER_GONE,
+    FUNCTION_NOT_FOUND,
     GPU_IS_LOST,
+    IMPOSSIBLE,
     NO_DATA,
+    NO_PERMISSION,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    OTHER_CALL,
     RESET_REQUIRED,
     UNSUPPORTED,
     Library,
@@ -26,7 +33,7 @@ from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import clean, clip
 
-__all__ = ["Device", "device_problem", "gpu_facts", "slice_facts", "unreadable_facts"]
+__all__ = ["Device", "asleep", "device_problem", "gpu_facts", "slice_facts", "unreadable_facts"]
 
 PROBE_AGAIN_READS = 60
 """After so many reads, metrics that were not supported are asked for once more."""
@@ -38,6 +45,17 @@ _REMEDIES: dict[int, tuple[str, str]] = {
         "it has fallen off the bus; reboot, and check its power and seating if it comes back",
     ),
     RESET_REQUIRED: ("reset_required", "stop its processes and run 'nvidia-smi --gpu-reset', or reboot"),
+}
+_NO_PERMISSION = (
+    "no_permission",
+    "the agent may not ask it: allow /dev/nvidia* to its user, service unit or container",
+)
+_PROCESS_REMEDIES: dict[int, str] = {
+    NO_PERMISSION: "the agent may not list processes: run it as root, or in a container with the host's pids",
+    NOT_SUPPORTED: "this driver does not list the processes of this GPU",
+    NOT_FOUND: "the device is no longer there: the next look at the GPUs tells",
+    FUNCTION_NOT_FOUND: "library and driver do not fit: install the driver again or reboot",
+    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: "library and driver do not fit: install the driver again or reboot",
 }
 
 
@@ -53,11 +71,19 @@ class Device:
         metrics: Iterable[Metric],
         running: RunningLists | None,
         host_memory: HostMemory,
+        health: HealthWatch | None = None,
+        layout_problem: Problem | None = None,
     ) -> None:
+        """``layout_problem``: why it is not known whether, or how, the GPU is split into slices."""
         self.facts = facts
         self.gpu_index = gpu_index
         self.handle = handle
         self.is_lost = False
+        self.health = health
+        self.layout_problem = layout_problem
+        self.watches_xids = False
+        self.at_rest: tuple[DeviceSample, list[SeenUse]] | None = None
+        """What holds while the GPU sleeps: to change it somebody would have to wake the GPU."""
         self._library = library
         self._running = running
         self._host_memory = host_memory
@@ -69,9 +95,9 @@ class Device:
         self._reads = 0
 
     def read(
-        self, position: int, progress: Progress, uses: list[SeenUse], problems: list[Problem]
+        self, position: int, progress: Progress, uses: list[SeenUse], problems: list[Problem], now: float
     ) -> DeviceSample:
-        """Read everything; raises ``CollectorFailed`` only when the driver itself is gone."""
+        """Read everything; raises ``CollectorFailed`` only when the driver itself is gone. ``now`` is monotonic."""
         self._reads += 1
         if self._reads % PROBE_AGAIN_READS == 0:
             self._plan = list(self._all)
@@ -79,6 +105,7 @@ class Device:
                 self._running.probe_again()
         values: dict[str, Any] = {}
         failures: list[tuple[str, int]] = []
+        unknown: list[str] = []
         answered = 0
         index = self.gpu_index
         for question in self._plan:
@@ -86,15 +113,19 @@ class Device:
             status = question.function(*question.arguments)
             if status:
                 status = self._without_answer(question, status, progress, values)
-            else:
-                question.take(values)
+            elif (impossible := question.take(values)) is not None:
+                failures.append((question.name, IMPOSSIBLE))
+                unknown += impossible
             if not status:
                 answered += 1
-            elif status not in UNSUPPORTED:
+            elif (question.decides and status != NOT_SUPPORTED) or status not in UNSUPPORTED:
                 failures.append((question.name, status))
+                unknown += question.columns
                 if status == GPU_IS_LOST:
                     break  # every further call may take seconds
         self.is_lost = bool(failures) and failures[-1][1] == GPU_IS_LOST
+        is_dead = bool(failures) and not answered
+        seen: list[SeenUse] = []
         if self._running is not None and not self.is_lost:
             seen, failed = self._running.read(position, progress)
             uses += seen
@@ -104,28 +135,44 @@ class Device:
                 if status in DRIVER_GONE:
                     raise self._library.failed(status)
         if failures:
-            problems.append(self._problem(failures, answered))
-        return self._sample(values)
+            problems.append(self._problem(failures, tuple(unknown), is_dead=is_dead))
+        if self.layout_problem is not None:
+            problems.append(self.layout_problem)
+        if self.health is not None and not self.is_lost:
+            self._check_health(now, progress, problems)
+        sample = self._sample(values)
+        is_well = not failures and self.layout_problem is None
+        self.at_rest = (sample, seen) if is_well else None
+        return sample
+
+    def _check_health(self, now: float, progress: Progress, problems: list[Problem]) -> None:
+        if self.health is None:
+            return
+        if not self.health.read(self.facts, now, progress, problems):
+            return
+        checks = (*self.health.checks, *(("xid",) if self.watches_xids else ()))
+        if checks != self.facts.health_checks:
+            self.facts = msgspec.structs.replace(self.facts, health_checks=checks)
 
     def _without_answer(
         self, question: Question, status: int, progress: Progress, values: dict[str, Any]
     ) -> int:
         """Try the older ways to read the metric; drop it if the device supports none. Gives the final status."""
         current = question
-        while status in UNSUPPORTED and current.fallback is not None:
+        while status in OTHER_CALL and current.fallback is not None:
             current = current.fallback
             progress(self.gpu_index, current.name)
             status = current.function(*current.arguments)
         if status in DRIVER_GONE:
             raise self._library.failed(status)
         if status == 0:
-            current.take(values)
             self._plan = [current if asked is question else asked for asked in self._plan]
-        elif status in UNSUPPORTED:
+            return 0 if current.take(values) is None else IMPOSSIBLE
+        if status in UNSUPPORTED and not (question.decides and status != NOT_SUPPORTED):
             self._plan = [asked for asked in self._plan if asked is not question]
-            if question.name.startswith("nvmlDeviceGetMemoryInfo") and self.facts.kind == "gpu":
-                self._uses_host_memory = status == pynvml.NVML_ERROR_NOT_SUPPORTED
-        return 0 if status == NO_DATA else status
+            if question.name.startswith("nvmlDeviceGetMemoryInfo") and is_integrated(self.facts):
+                self._uses_host_memory = True
+        return 0 if status == NO_DATA and not question.decides else status
 
     def _sample(self, values: dict[str, Any]) -> DeviceSample:
         if self._uses_host_memory:
@@ -140,20 +187,26 @@ class Device:
                 self.facts = msgspec.structs.replace(self.facts, memory_total_bytes=total, memory_basis=basis)
         return DeviceSample(**values) if values else _UNKNOWN
 
-    def _problem(self, failures: list[tuple[str, int]], answered: int) -> Problem:
+    def _problem(
+        self, failures: list[tuple[str, int]], unknown: tuple[str, ...], *, is_dead: bool
+    ) -> Problem:
         for _, status in failures:
             if status in _REMEDIES:
                 return device_problem(self._library, self.facts, status)
-        if not answered:
+        if is_dead:
             return device_problem(self._library, self.facts, failures[0][1])
         named = ", ".join(f"{name}: {self._library.error_text(status)}" for name, status in failures[:4])
         more = f" and {len(failures) - 4} more" if len(failures) > 4 else ""
+        code = failure_code(name for name, _ in failures)
+        remedy = "a reload of the driver or a reboot may help"
+        if code == "processes_failed":
+            status = next(status for name, status in failures if failure_code((name,)) == code)
+            remedy = _PROCESS_REMEDIES.get(status, remedy)
         return Problem(
-            code=failure_code(name for name, _ in failures),
-            message=clip(
-                f"the driver fails to answer {named}{more}; a reload of the driver or a reboot may help", 512
-            ),
+            code=code,
+            message=clip(f"the driver fails to answer {named}{more}; {remedy}", 512),
             device_uuid=self.facts.uuid,
+            columns=tuple(dict.fromkeys(unknown)),
         )
 
 
@@ -162,13 +215,20 @@ def device_problem(library: Library, facts: DeviceFacts, status: int) -> Problem
     code, remedy = _REMEDIES.get(
         status, ("gpu_error", "look for Xid messages in the kernel log, then reset it or reboot")
     )
+    if status == NO_PERMISSION:
+        code, remedy = _NO_PERMISSION
     device = "GPU" if facts.kind == "gpu" else "slice"
     return Problem(
         code=code,
         message=f"{device} {facts.index} answers {library.error_text(status)}: {remedy}",
         device_uuid=facts.uuid,
-        is_fault=True,
+        is_fault=status != NO_PERMISSION,
     )
+
+
+def asleep(sample: DeviceSample) -> DeviceSample:
+    """Say what holds of a GPU that sleeps, by what was read before."""
+    return DeviceSample(utilization_gpu=0.0, memory_used_bytes=sample.memory_used_bytes)
 
 
 def gpu_facts(
@@ -194,6 +254,7 @@ def gpu_facts(
         compute_capability=f"{major.value}.{minor.value}" if has_capability else None,
         clock_sm_max_hertz=clock * 1e6 if clock is not None and clock <= 1_000_000 else None,
         power_limit_default_watts=limit / 1000 if limit is not None and limit <= 100_000_000 else None,
+        serial=library.text("nvmlDeviceGetSerial", handle) or None,
     )
     return 0, facts
 
@@ -214,15 +275,18 @@ def _pci_bus_id(library: Library, handle: c_void_p) -> str | None:
 _PROFILE = re.compile(r"\bMIG ((?:\d+c\.)?\d+g\.\d+gb\S*)")
 
 
-def slice_facts(library: Library, handle: c_void_p, index: int, parent: DeviceFacts) -> DeviceFacts | None:
-    """Read what a slice is; nothing if it went away meanwhile."""
-    uuid = library.text("nvmlDeviceGetUUID", handle)
-    if not uuid:
-        return None
+def slice_facts(
+    library: Library, handle: c_void_p, index: int, parent: DeviceFacts
+) -> tuple[int, DeviceFacts | None]:
+    """Read what a slice is; a status and nothing if it does not even tell its UUID."""
+    uuid = create_string_buffer(96)
+    status = library.call("nvmlDeviceGetUUID", handle, uuid, c_uint(len(uuid)))
+    if status:
+        return status, None
     name = library.text("nvmlDeviceGetName", handle)
     match = _PROFILE.search(name or "")
-    return DeviceFacts(
-        uuid=uuid,
+    return 0, DeviceFacts(
+        uuid=clean(uuid.value.decode(errors="replace"), 96),
         index=index,
         name=name or parent.name,
         kind="slice",
@@ -230,6 +294,7 @@ def slice_facts(library: Library, handle: c_void_p, index: int, parent: DeviceFa
         profile=match[1] if match else _profile_from_attributes(library, handle),
         pci_bus_id=parent.pci_bus_id,
         compute_capability=parent.compute_capability,
+        gpu_instance=library.number("nvmlDeviceGetGpuInstanceId", handle),
     )
 
 

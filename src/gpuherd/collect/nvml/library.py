@@ -14,10 +14,15 @@ from gpuherd.model.text import clean
 
 __all__ = [
     "DRIVER_GONE",
+    "FUNCTION_NOT_FOUND",
     "GPU_IS_LOST",
+    "IMPOSSIBLE",
     "INSUFFICIENT_SIZE",
     "NOT_FOUND",
+    "NOT_SUPPORTED",
     "NO_DATA",
+    "NO_PERMISSION",
+    "OTHER_CALL",
     "RESET_REQUIRED",
     "UNSUPPORTED",
     "Library",
@@ -34,17 +39,23 @@ RESET_REQUIRED: int = pynvml.NVML_ERROR_RESET_REQUIRED
 INSUFFICIENT_SIZE: int = pynvml.NVML_ERROR_INSUFFICIENT_SIZE
 NOT_FOUND: int = pynvml.NVML_ERROR_NOT_FOUND
 NO_DATA: int = pynvml.NVML_ERROR_NO_DATA
-UNSUPPORTED = frozenset(
+NOT_SUPPORTED: int = pynvml.NVML_ERROR_NOT_SUPPORTED
+NO_PERMISSION: int = pynvml.NVML_ERROR_NO_PERMISSION
+FUNCTION_NOT_FOUND: int = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
+IMPOSSIBLE = -1
+"""Not NVML's: the call succeeded, and what it gave cannot be."""
+OTHER_CALL = frozenset(
     {
-        pynvml.NVML_ERROR_NOT_SUPPORTED,
-        pynvml.NVML_ERROR_NO_PERMISSION,
-        pynvml.NVML_ERROR_NOT_FOUND,
-        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        NOT_SUPPORTED,
+        FUNCTION_NOT_FOUND,
         pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
         pynvml.NVML_ERROR_DEPRECATED,
     }
 )
-"""This device will not answer this question; no use to ask again soon."""
+"""This driver has no such call; an older one may do."""
+UNSUPPORTED = OTHER_CALL | {NO_PERMISSION, NOT_FOUND}
+"""This device will not answer this question; no use to ask again soon. What decides whether a device is free is asked
+again all the same, and only NOT_SUPPORTED means that the device has no such thing."""
 DRIVER_GONE = frozenset(
     {
         pynvml.NVML_ERROR_UNINITIALIZED,
@@ -154,6 +165,8 @@ class Library:
 
     def error_text(self, status: int) -> str:
         """Say what a status means, in the library's words."""
+        if status == IMPOSSIBLE:
+            return "a value that cannot be"
         function = self.function("nvmlErrorString")
         if function is None:
             return f"error {status}"

@@ -1,7 +1,7 @@
 """What is asked of a device each tick: one table of metrics, and its binding to a device.
 
 A metric may have several ways to be read, the best first; the first that the device supports is used. Values outside
-of what can be (0xFFFFFFFF, "not available") are unknown.
+of what can be (0xFFFFFFFF, "not available") are unknown; of what decides whether a device is free they are a failure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ __all__ = [
 ]
 
 Values = dict[str, Any]
-Take = Callable[[Values], None]
+Take = Callable[[Values], tuple[str, ...] | None]
+"""Puts what was read into the values; gives the names of numbers that decide and cannot be."""
 
 
 class Call(NamedTuple):
@@ -41,11 +42,14 @@ class Call(NamedTuple):
 
 Metric = tuple[Call, ...]
 
+_DECISIVE = frozenset({"utilization_gpu", "memory_used_bytes", "memory_total_bytes"})
+"""Without these nobody can say that a device is free."""
+
 
 class Question:
     """A call with everything prepared: ask with ``function(*arguments)``, then ``take`` the answer."""
 
-    __slots__ = ("arguments", "fallback", "function", "name", "take")
+    __slots__ = ("arguments", "columns", "decides", "fallback", "function", "name", "take")
 
     def __init__(self, name: str, function: NvmlFunction, arguments: tuple[Any, ...], take: Take) -> None:
         self.name = name
@@ -53,6 +57,11 @@ class Question:
         self.arguments = arguments
         self.take = take
         self.fallback: Question | None = None
+        values: Values = {}
+        impossible = take(values) or ()
+        self.columns = tuple(dict.fromkeys((*values, *impossible)))
+        """What it tells."""
+        self.decides = not _DECISIVE.isdisjoint(self.columns)
 
 
 def bind(metric: Metric, library: Library, handle: c_void_p) -> Question | None:
@@ -109,12 +118,14 @@ MemoryV2 = c_ulonglong * 5
 
 
 def _utilization(cell: Any) -> Take:
-    def take(values: Values) -> None:
+    def take(values: Values) -> tuple[str, ...] | None:
         gpu, memory = cell[0], cell[1]
-        if gpu <= 100:
-            values["utilization_gpu"] = gpu / 100
         if memory <= 100:
             values["utilization_memory"] = memory / 100
+        if gpu > 100:
+            return ("utilization_gpu",)
+        values["utilization_gpu"] = gpu / 100
+        return None
 
     return take
 
@@ -122,26 +133,29 @@ def _utilization(cell: Any) -> Take:
 _MOST_BYTES = 2**53
 
 
+def _memory(values: Values, total: int, used: int, basis: str) -> tuple[str, ...] | None:
+    values["memory_basis"] = basis
+    is_total = 0 < total <= _MOST_BYTES
+    values["memory_total_bytes"] = total if is_total else None
+    if is_total and used <= total:
+        values["memory_used_bytes"] = used
+        return None
+    return ("memory_used_bytes",) if is_total else ("memory_used_bytes", "memory_total_bytes")
+
+
 def _memory_v2(cell: Any) -> Take:
-    def take(values: Values) -> None:
+    def take(values: Values) -> tuple[str, ...] | None:
         total, reserved, used = cell[1], cell[2], cell[4]
-        values["memory_total_bytes"] = total if total <= _MOST_BYTES else None
-        values["memory_basis"] = "framebuffer"
-        if used <= _MOST_BYTES:
-            values["memory_used_bytes"] = used
         if reserved <= _MOST_BYTES:
             values["memory_reserved_bytes"] = reserved
+        return _memory(values, total, used, "framebuffer")
 
     return take
 
 
 def _memory_v1(cell: Any) -> Take:
-    def take(values: Values) -> None:
-        total, used = cell[0], cell[2]
-        values["memory_total_bytes"] = total if total <= _MOST_BYTES else None
-        values["memory_basis"] = "framebuffer_with_reserved"
-        if used <= _MOST_BYTES:
-            values["memory_used_bytes"] = used
+    def take(values: Values) -> tuple[str, ...] | None:
+        return _memory(values, cell[0], cell[2], "framebuffer_with_reserved")
 
     return take
 

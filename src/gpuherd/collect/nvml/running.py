@@ -10,7 +10,15 @@ from typing import Any
 
 import pynvml
 
-from gpuherd.collect.nvml.library import INSUFFICIENT_SIZE, NOT_FOUND, UNSUPPORTED, Library, NvmlFunction
+from gpuherd.collect.nvml.library import (
+    FUNCTION_NOT_FOUND,
+    INSUFFICIENT_SIZE,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    UNSUPPORTED,
+    Library,
+    NvmlFunction,
+)
 from gpuherd.collect.reading import Progress, SeenUse
 from gpuherd.model.processes import UseKind
 
@@ -21,50 +29,69 @@ _MOST_ROOM = 65_536
 _NOT_AVAILABLE = 2**53
 """Memory from here on is one of NVML's "not available" values."""
 _WITH_INSTANCES = struct.Struct("=I4xQII")
+_WITH_PROTECTED_MEMORY = struct.Struct("=I4xQIIQ")
+"""Drivers 535.43 to 535.54 wrote these in their ``_v3`` lists; the others write the smaller ones."""
 _WITHOUT_INSTANCES = struct.Struct("=I4xQ")
+_UNTOUCHED = 0xA5
+"""What a buffer is filled with, to see how far the driver wrote."""
 _UTILIZATION = struct.Struct("=I4xQIIII")
 _WINDOW_MICROSECONDS = 1_000_000
 """Utilisation is asked for the last second, so that the driver's buffer is never empty while work is done."""
 
 
 class Listing:
-    """One kind of list. The driver's newest layout is used; drivers before 510 have only older ones."""
+    """One kind of list. The driver's newest layout is used; drivers before 510 have only older ones.
+
+    The size of an entry in a ``_v3`` list is seen when the first list comes that is not empty.
+    """
 
     def __init__(self, library: Library, function: str, kind: UseKind) -> None:
         self.kind: UseKind = kind
         self.name = function
-        self._versions: list[tuple[str, NvmlFunction, struct.Struct]] = []
-        for suffix, layout in (("_v3", _WITH_INSTANCES), ("_v2", _WITH_INSTANCES), ("", _WITHOUT_INSTANCES)):
+        self._versions: list[tuple[NvmlFunction, struct.Struct | None]] = []
+        for suffix, layout in (("_v3", None), ("_v2", _WITH_INSTANCES), ("", _WITHOUT_INSTANCES)):
             found = library.function(function + suffix)
             if found is not None:
-                self._versions.append((function + suffix, found, layout))
+                self._versions.append((found, layout))
+        self._version = 0
         self._count = c_uint()
         self._count_at = byref(self._count)
         self._make_room(_FIRST_ROOM)
 
     def _make_room(self, room: int) -> None:
         self._room = room
-        self._buffer = (c_char * (room * _WITH_INSTANCES.size))()
+        self._buffer = (c_char * (room * _WITH_PROTECTED_MEMORY.size))()
         self._view = memoryview(self._buffer).cast("B")
+        self._view[:] = bytes((_UNTOUCHED,)) * len(self._view)
 
     def read(self, handle: c_void_p) -> tuple[int, list[tuple[Any, ...]]]:
-        """Ask once; gives the status and rows that begin with pid and memory."""
-        while self._versions:
-            _, function, layout = self._versions[0]
+        """Ask once; gives the status and rows that begin with pid and memory, those of a list that was cut too."""
+        while self._version < len(self._versions):
+            function, layout = self._versions[self._version]
             self._count.value = self._room
             status = function(handle, self._count_at, self._buffer)
             if status == 0:
-                count = self._count.value
+                count = min(self._count.value, self._room)
                 if not count:
                     return 0, []
-                return 0, list(layout.iter_unpack(self._view[: min(count, self._room) * layout.size]))
+                if layout is None:
+                    layout = self._seen_layout(count)
+                    self._versions[self._version] = (function, layout)
+                is_cut = self._count.value > self._room
+                rows = list(layout.iter_unpack(self._view[: count * layout.size]))
+                return INSUFFICIENT_SIZE if is_cut else 0, rows
             if status == INSUFFICIENT_SIZE and self._room < _MOST_ROOM:
                 self._make_room(min(max(self._count.value, self._room) * 2, _MOST_ROOM))
-            elif status == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
-                del self._versions[0]  # the stub of a newer library over an older driver
+            elif status == FUNCTION_NOT_FOUND:
+                self._version += 1  # the stub of a newer library over an older driver
             else:
                 return status, []
-        return pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, []
+        self._version = 0  # none at all is more than the driver's age: all are tried again
+        return FUNCTION_NOT_FOUND, []
+
+    def _seen_layout(self, count: int) -> struct.Struct:
+        behind = self._view[count * _WITH_INSTANCES.size : count * _WITH_PROTECTED_MEMORY.size]
+        return _WITH_INSTANCES if all(byte == _UNTOUCHED for byte in behind) else _WITH_PROTECTED_MEMORY
 
 
 class Running:
@@ -123,7 +150,7 @@ class RunningLists:
 
     def probe_again(self) -> None:
         """Forget what was not supported."""
-        self._has_compute = self._has_graphics = self._has_mps = True
+        self._has_graphics = self._has_mps = True
         self._has_utilization = self._is_whole
 
     def read(self, position: int, progress: Progress) -> tuple[list[SeenUse], list[tuple[str, int]]]:
@@ -131,13 +158,15 @@ class RunningLists:
         running, index, handle = self._running, self._gpu_index, self._handle
         memory: dict[int, tuple[int, UseKind]] = {}
         failures: list[tuple[str, int]] = []
-        if self._has_compute:
-            self._has_compute = self._list(running.compute, memory, failures, progress)
+        # Without this list nobody can say that a device is free: whatever it answers, it is asked again.
+        self._list(running.compute, memory, failures, progress)
         if memory and self._has_mps:
             # Clients of an MPS server; the server itself is among the compute processes.
-            self._has_mps = self._list(running.mps, memory, failures, progress)
+            self._has_mps = self._list(running.mps, memory, failures, progress, may_lack=UNSUPPORTED)
         if self._has_graphics:
-            self._has_graphics = self._list(running.graphics, memory, failures, progress)
+            self._has_graphics = self._list(
+                running.graphics, memory, failures, progress, may_lack=frozenset({NOT_SUPPORTED})
+            )
         if not memory:
             return [], failures
         shares: dict[int, float] | None = None
@@ -168,11 +197,14 @@ class RunningLists:
         memory: dict[int, tuple[int, UseKind]],
         failures: list[tuple[str, int]],
         progress: Progress,
+        *,
+        may_lack: frozenset[int] = frozenset(),
     ) -> bool:
+        """Read a list; ``False`` if the device lacks it, which only some statuses mean."""
         progress(self._gpu_index, listing.name)
         status, rows = listing.read(self._handle)
         if status:
-            if status in UNSUPPORTED:
+            if status in may_lack:
                 return False
             failures.append((listing.name, status))
         for row in rows:

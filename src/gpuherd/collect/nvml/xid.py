@@ -28,14 +28,16 @@ class XidWatch:
         self._event = pynvml.c_nvmlEventData_t()
         self._arguments = (self._set, byref(self._event), c_uint(0))
         self.is_on = self._wait is not None and library.call("nvmlEventSetCreate", byref(self._set)) == 0
+        self.watched: frozenset[int | None] = frozenset()
+        """Addresses of the handles whose GPUs tell their events."""
         if self.is_on:
-            # GPUs without events say so; a set with no GPU in it is of no use.
-            results = [
-                library.call("nvmlDeviceRegisterEvents", handle, c_ulonglong(_EVENT), self._set)
+            self.watched = frozenset(
+                handle.value
                 for handle in handles
-            ]
-            if all(results):
-                self.close()
+                if not library.call("nvmlDeviceRegisterEvents", handle, c_ulonglong(_EVENT), self._set)
+            )
+            if not self.watched:
+                self.close()  # a set with no GPU in it is of no use
 
     def poll(self) -> list[tuple[int, int]]:
         """Give new events as (address of the GPU's handle, number); raises when the driver is gone."""

@@ -40,6 +40,9 @@ class Machine(NamedTuple):
     maps_all_users: bool = True
     architecture: str | None = None
     cpu_count: int | None = None
+    boot_id: str | None = None
+    hides_processes: bool = False
+    """Not even the first process can be looked at."""
 
 
 def parse_machine(content: bytes) -> Machine:
@@ -62,6 +65,8 @@ def parse_machine(content: bytes) -> Machine:
         maps_all_users=maps is None or maps.groups() == (b"0", b"0", b"4294967295"),
         architecture=(clean(lines[0].strip()) or None) if lines else None,
         cpu_count=whole("_NPROCESSORS_ONLN", _MOST_COUNT),
+        boot_id=clean(fields.get("boot_id", "").strip(), 96) or None,
+        hides_processes="hidepid" in fields,
     )
 
 
@@ -211,6 +216,7 @@ class RemoteHost:
             memory_total_bytes=meminfo_bytes(self._memory, b"MemTotal"),
             swap_total_bytes=meminfo_bytes(self._memory, b"SwapTotal"),
             booted_at=machine.booted_at,
+            boot_id=machine.boot_id,
             addresses=self._addresses,
             disks=self._disks,
         )

@@ -12,7 +12,15 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from gpuherd.collect.cgroups import container_of, job_of
-from gpuherd.collect.processes import HOST_PID_NAMESPACE, CommandLines, Stat, command_text, parse_stat
+from gpuherd.collect.processes import (
+    HIDDEN_BY_CONTAINER,
+    HIDDEN_BY_PROC,
+    HOST_PID_NAMESPACE,
+    CommandLines,
+    Stat,
+    command_text,
+    parse_stat,
+)
 from gpuherd.collect.remote.host import Machine
 from gpuherd.model.processes import Process, ProcessSample
 from gpuherd.model.text import clean
@@ -88,6 +96,13 @@ class RemoteProcesses:
                 del self._described[pid]  # it ended; what has the pid now is another process
         if "who" in round_.blocks:
             self._take_descriptions(round_)
+
+    @property
+    def hidden(self) -> str | None:
+        """Why other users' processes cannot be seen, and what to do."""
+        if self._machine.pid_namespace not in (None, HOST_PID_NAMESPACE):
+            return HIDDEN_BY_CONTAINER
+        return HIDDEN_BY_PROC if self._machine.hides_processes else None
 
     def look_up(self, pids: Iterable[int]) -> Mapping[int, tuple[Process, ProcessSample]]:
         """See ``ProcessReader.look_up``."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from gpuherd.collect.reading import GpuReading, SeenUse
+from gpuherd.collect.json_output import printed_json
+from gpuherd.collect.reading import GpuReading, SeenUse, impossible_values
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.errors import Failed
 from gpuherd.model.reports import Problem
@@ -24,38 +25,46 @@ _UTILIZATION = ("GPU use (%)",)
 _MEMORY_ACTIVITY = ("GPU Memory Read/Write Activity (%)", "GPU memory use (%)")
 _TEMPERATURE = ("Temperature (Sensor edge) (C)", "Temperature (Sensor junction) (C)")
 _POWER = ("Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)")
+_MEMORY_TOTAL = ("VRAM Total Memory (B)", "vram Total Memory (B)")
+_MEMORY_USED = ("VRAM Total Used Memory (B)", "vram Total Used Memory (B)")
 _PROCESS = re.compile(r"PID(\d{1,9})", re.ASCII)
 
 
 def parse_cards(content: bytes) -> GpuReading:
     """Make a reading. ``Failed`` if there is no such JSON; a reading without devices if it lists no card."""
-    start, end = content.find(b"{"), content.rfind(b"}")
     try:
-        # Warnings are printed to the same place, before or after.
-        found = msgspec.json.decode(content[max(0, start) : end + 1], type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = msgspec.convert(printed_json(content), dict[str, Any])
+    except msgspec.DecodeError as error:
         raise Failed(f"rocm-smi did not print JSON: {clean(str(error), 200)}") from error
     cards = {
         int(name[4:]): card
         for name, card in found.items()
         if re.fullmatch(r"card[0-9]{1,4}", name) and isinstance(card, dict)
     }
-    system = found.get("system")
-    system = system if isinstance(system, dict) else {}
+    told = found.get("system")
+    system = told if isinstance(told, dict) else {}
     devices: dict[str, DeviceFacts] = {}
     samples = []
+    problems: list[Problem] = []
     for index, card in sorted(cards.items()):
         facts = _facts(card, min(index, 4096))
         if facts.uuid in devices:
             facts = msgspec.structs.replace(facts, uuid=f"{facts.uuid[:80]}-{index}")
         devices[facts.uuid] = facts
-        samples.append(_sample(card))
-    uses, problems = _uses(system, len(cards))
+        sample = _sample(card, facts.memory_total_bytes)
+        samples.append(sample)
+        problems += impossible_values("rocm-smi", facts, _impossible(card, facts, sample))
+    uses, unplaced = _uses(system, len(cards))
+    if cards and not system:
+        message = (
+            "rocm-smi does not list processes: run 'rocm-smi --showpids --json' and look at what it prints"
+        )
+        problems.append(Problem(code="processes_failed", message=message))
     return GpuReading(
         devices=tuple(devices.values()),
         samples=tuple(samples),
         uses=uses,
-        problems=problems,
+        problems=(*problems, *unplaced),
         driver_version=_text(system, "Driver version"),
     )
 
@@ -85,13 +94,13 @@ def _ratio(card: Card, *names: str) -> float | None:
     return None if percent is None else percent / 100
 
 
-def _hertz(card: Card, name: str) -> float | None:
-    megahertz = _number(card, 1e6, name)
+def _hertz(card: Card, *names: str) -> float | None:
+    megahertz = _number(card, 1e6, *names)
     return None if megahertz is None else megahertz * 1e6
 
 
-def _bytes(card: Card, name: str) -> int | None:
-    number = _number(card, 2**53, name)
+def _bytes(card: Card, *names: str) -> int | None:
+    number = _number(card, 2**53, *names)
     return None if number is None else int(number)
 
 
@@ -100,7 +109,7 @@ def _facts(card: Card, index: int) -> DeviceFacts:
     unique = _text(card, "Unique ID") or ""
     serial = _text(card, "Serial Number")
     address = _text(card, "PCI Bus")
-    if re.fullmatch(r"0x[0-9A-Fa-f]{1,16}", unique) and int(unique, 16):
+    if re.fullmatch(r"(?:0x)?[0-9A-Fa-f]{1,16}", unique) and int(unique, 16):
         identity = f"GPU-{int(unique, 16):016x}"
     elif serial is not None and serial.strip("0x"):
         identity = f"amd-{serial}"
@@ -112,22 +121,39 @@ def _facts(card: Card, index: int) -> DeviceFacts:
         index=index,
         name=names[0] if names else "AMD GPU",
         vendor="amd",
-        memory_total_bytes=_bytes(card, "VRAM Total Memory (B)"),
+        memory_total_bytes=_bytes(card, *_MEMORY_TOTAL) or None,
         pci_bus_id=address,
     )
 
 
-def _sample(card: Card) -> DeviceSample:
+def _impossible(card: Card, facts: DeviceFacts, sample: DeviceSample) -> dict[str, object]:
+    """Give what was said, by column, where a number that decides is unknown although the card has one."""
+    told = {
+        "memory_total_bytes": (facts.memory_total_bytes, _MEMORY_TOTAL),
+        "memory_used_bytes": (sample.memory_used_bytes, _MEMORY_USED),
+        "utilization_gpu": (sample.utilization_gpu, _UTILIZATION),
+    }
+    return {
+        column: word
+        for column, (value, names) in told.items()
+        if value is None and (word := _text(card, *names)) is not None
+    }
+
+
+def _sample(card: Card, memory_total_bytes: int | None) -> DeviceSample:
+    used = _bytes(card, *_MEMORY_USED)
+    if used is not None and memory_total_bytes is not None and used > memory_total_bytes:
+        used = None  # more than there is
     return DeviceSample(
         utilization_gpu=_ratio(card, *_UTILIZATION),
         utilization_memory=_ratio(card, *_MEMORY_ACTIVITY),
-        memory_used_bytes=_bytes(card, "VRAM Total Used Memory (B)"),
+        memory_used_bytes=used,
         temperature_celsius=_number(card, 250, *_TEMPERATURE),
         power_watts=_number(card, 100_000, *_POWER),
         power_limit_watts=_number(card, 100_000, "Max Graphics Package Power (W)"),
-        fan_ratio=_ratio(card, "Fan speed (%)"),
-        clock_sm_hertz=_hertz(card, "sclk clock speed:"),
-        clock_memory_hertz=_hertz(card, "mclk clock speed:"),
+        fan_ratio=_ratio(card, "Fan speed (%)", "Fan Speed (%)"),
+        clock_sm_hertz=_hertz(card, "sclk clock speed:", "sclk clock speed"),
+        clock_memory_hertz=_hertz(card, "mclk clock speed:", "mclk clock speed"),
     )
 
 
@@ -139,9 +165,9 @@ def _uses(system: Card, cards: int) -> tuple[tuple[SeenUse, ...], tuple[Problem,
         found = _PROCESS.fullmatch(key)
         # Name (which may hold commas), number of GPUs, bytes of memory, and two more.
         words = value.rsplit(",", 4) if isinstance(value, str) else []
-        if found is None or len(words) != 5 or words[1].strip() == "0":
+        if found is None or (len(words) == 5 and words[1].strip() == "0"):
             continue
-        if cards == 1:
+        if cards == 1 and len(words) == 5:
             memory = _NUMBER.fullmatch(words[2].strip())
             uses.append(
                 SeenUse(

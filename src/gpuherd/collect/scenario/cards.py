@@ -163,6 +163,8 @@ class SimulatedGpu(_Part, frozen=True, kw_only=True):
     remapped_rows_uncorrected: Metric = None
     remapped_rows_pending: bool | None = None
     remapped_rows_failed: bool | None = None
+    retired_pages_pending: bool | None = None
+    recovery_action: Metric = None
     pcie_tx_bytes_per_second: Metric = None
     pcie_rx_bytes_per_second: Metric = None
     pcie_replay_count: Metric = None

@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from gpuherd.collect.meminfo import HostMemory, host_memory
+from gpuherd.collect.health import recovery_problem, remap_problems, retirement_problems
+from gpuherd.collect.meminfo import HostMemory, host_memory, is_integrated
 from gpuherd.collect.reading import (
     CollectorFailed,
     CollectorUnavailable,
@@ -22,7 +23,9 @@ from gpuherd.collect.scenario import MigSlice, Scenario, SimulatedGpu, quantised
 from gpuherd.collect.simulated.driver import (
     DRIVER_GONE,
     GPU_IS_LOST,
+    IMPOSSIBLE,
     NOT_SUPPORTED,
+    UNSUPPORTED,
     SimulatedDriver,
     crash_process,
 )
@@ -38,7 +41,7 @@ from gpuherd.collect.simulated.problems import (
 )
 from gpuherd.collect.simulated.running import uses_at
 from gpuherd.collect.xids import XIDS, xid_message
-from gpuherd.model.devices import DeviceFacts, DeviceSample, MemoryBasis
+from gpuherd.model.devices import DeviceFacts, DeviceSample, HealthCheck, MemoryBasis
 from gpuherd.model.reports import Problem
 
 __all__ = ["SimulatedCollector"]
@@ -46,6 +49,7 @@ __all__ = ["SimulatedCollector"]
 LAYOUT_READS = 10
 """Every so many reads, GPUs and slices are looked for anew, as the NVML collector does."""
 XID_SECONDS = 600.0
+_LACKS = frozenset({NOT_SUPPORTED})
 
 
 class _Row(Struct):
@@ -182,6 +186,7 @@ class SimulatedCollector:
             compute_capability=gpu.compute_capability,
             clock_sm_max_hertz=None if clock is None else quantised(clock) * 1e6,
             power_limit_default_watts=None if limit is None else quantised(limit * 1000) / 1000,
+            serial=gpu.serial,
         )
         rows = [_Row(facts, index, gpu)]
         for place, mig_slice in enumerate(gpu.mig_slices if gpu.mig_mode else ()):
@@ -195,6 +200,7 @@ class SimulatedCollector:
                 profile=mig_slice.profile,
                 pci_bus_id=facts.pci_bus_id,
                 compute_capability=gpu.compute_capability,
+                gpu_instance=mig_slice.gpu_instance,
             )
             rows.append(_Row(of_slice, index, gpu, mig_slice))
         for row in rows:  # what memory there is stays known while the GPU cannot be asked
@@ -204,6 +210,7 @@ class SimulatedCollector:
                     row.facts,
                     memory_total_bytes=before.memory_total_bytes,
                     memory_basis=before.memory_basis,
+                    health_checks=before.health_checks,
                 )
                 row.facts = before if row.facts == before else row.facts
         return rows
@@ -212,15 +219,48 @@ class SimulatedCollector:
         t = self._driver.time
         values: dict[str, Any] = {}
         failures: list[tuple[str, int]] = []
+        unknown: list[str] = []
         is_whole = row.mig_slice is None
         work = WORK_CALLS if is_whole and not row.facts.is_partitioned else ()
-        answered = self._read_calls(row, work, t, values, failures)
-        answered += self._read_memory(row, t, values, failures)
-        answered += self._read_calls(row, self._card_calls if is_whole else (), t, values, failures)
+        answered = self._read_calls(row, work, t, values, failures, unknown)
+        answered += self._read_memory(row, t, values, failures, unknown)
+        cards = self._card_calls if is_whole else ()
+        answered += self._read_calls(row, cards, t, values, failures, unknown)
+        is_dead = bool(failures) and not answered
         self._read_processes(row, position, t, uses, failures)
         if failures:
-            problems.append(failure_problem(row.facts, failures, answered))
+            problems.append(failure_problem(row.facts, failures, unknown, is_dead=is_dead))
+        if is_whole and not _is_lost(failures):
+            self._read_health(row, t, problems)
         return DeviceSample(**values)
+
+    def _read_health(self, row: _Row, t: float, problems: list[Problem]) -> None:
+        gpu = row.gpu
+        if gpu is None:
+            return
+        checks: list[HealthCheck] = []
+        if value_at(gpu.remapped_rows_corrected, t) is not None and not self._call(
+            "nvmlDeviceGetRemappedRows", row.index
+        ):
+            checks.append("row_remap")
+            problems += remap_problems(
+                row.facts,
+                is_pending=gpu.remapped_rows_pending is True,
+                has_failed=gpu.remapped_rows_failed is True,
+            )
+        if gpu.retired_pages_pending is not None and not self._call(
+            "nvmlDeviceGetRetiredPagesPendingStatus", row.index
+        ):
+            checks.append("page_retirement")
+            problems += retirement_problems(row.facts, is_pending=gpu.retired_pages_pending)
+        action = value_at(gpu.recovery_action, t)
+        if action is not None and not self._call("nvmlDeviceGetFieldValues", row.index):
+            checks.append("recovery_action")
+            problems += recovery_problem(row.facts, quantised(action))
+        if not self._driver.status("nvmlDeviceRegisterEvents", row.index):
+            checks.append("xid")
+        if tuple(checks) != row.facts.health_checks:
+            row.facts = structs.replace(row.facts, health_checks=tuple(checks))
 
     def _read_calls(
         self,
@@ -229,6 +269,7 @@ class SimulatedCollector:
         t: float,
         values: dict[str, Any],
         failures: list[tuple[str, int]],
+        unknown: list[str],
     ) -> int:
         """Make calls until the GPU turns out to be lost; gives how many had an answer."""
         answered = 0
@@ -240,12 +281,24 @@ class SimulatedCollector:
             if answer is not None:
                 answered += 1
                 values.update((field, value) for field, value in answer.items() if value is not None)
+                if answer.get("utilization_gpu", 0) is None:
+                    failures.append((call.function, IMPOSSIBLE))
+                    unknown.append("utilization_gpu")
             elif status:
-                note_failure(failures, call.function, status)
+                count = len(failures)
+                decides = call.fields[0][0] == "utilization_gpu"
+                note_failure(failures, call.function, status, _LACKS if decides else UNSUPPORTED)
+                if len(failures) > count:
+                    unknown += (field for field, _, _ in call.fields)
         return answered
 
     def _read_memory(
-        self, row: _Row, t: float, values: dict[str, Any], failures: list[tuple[str, int]]
+        self,
+        row: _Row,
+        t: float,
+        values: dict[str, Any],
+        failures: list[tuple[str, int]],
+        unknown: list[str],
     ) -> int:
         """Read the memory, of the host where the GPU has none; gives whether the GPU answered."""
         if row.gpu is None or _is_lost(failures):
@@ -253,16 +306,23 @@ class SimulatedCollector:
         status = self._call("nvmlDeviceGetMemoryInfo_v2", row.index)
         memory = None if status else memory_at(row.mig_slice or row.gpu, t)
         if memory is not None:
-            values.update(memory_used_bytes=memory.used, memory_reserved_bytes=memory.reserved)
-            self._set_memory(row, memory.total, "framebuffer")
+            values["memory_reserved_bytes"] = memory.reserved
+            if memory.total > 0 and memory.used <= memory.total <= 2**53:
+                values["memory_used_bytes"] = memory.used
+            else:
+                failures.append(("nvmlDeviceGetMemoryInfo_v2", IMPOSSIBLE))
+                unknown.append("memory_used_bytes")
+            self._set_memory(row, memory.total if 0 < memory.total <= 2**53 else None, "framebuffer")
             return 1
         status = status or NOT_SUPPORTED
-        if status == NOT_SUPPORTED and row.mig_slice is None:
+        if status != NOT_SUPPORTED:
+            unknown += ("memory_reserved_bytes", "memory_total_bytes", "memory_used_bytes")
+        elif is_integrated(row.facts):
             total, used = self._machine_memory(t)
             if used is not None:
                 values["memory_used_bytes"] = used
             self._set_memory(row, total, "host")
-        note_failure(failures, "nvmlDeviceGetMemoryInfo_v2", status)
+        note_failure(failures, "nvmlDeviceGetMemoryInfo_v2", status, _LACKS)
         return 0
 
     def _set_memory(self, row: _Row, total: int | None, basis: MemoryBasis) -> None:
@@ -282,12 +342,12 @@ class SimulatedCollector:
         if row.gpu is None or row.facts.is_partitioned or _is_lost(failures):
             return
         lists = []
-        for kind in ("Compute", "Graphics"):
+        for kind, may_lack in (("Compute", frozenset[int]()), ("Graphics", _LACKS)):
             function = f"nvmlDeviceGet{kind}RunningProcesses_v3"
             status = self._call(function, row.index)
             lists.append(not status)
             if status:
-                note_failure(failures, function.removesuffix("_v3"), status)
+                note_failure(failures, function.removesuffix("_v3"), status, may_lack)
         holder = row.mig_slice or row.gpu
         listed = [p for p in holder.processes if lists["compute" not in p.type]]
         if not any(process.is_alive(t) for process in listed):
@@ -315,6 +375,7 @@ class SimulatedCollector:
                         device_uuid=gpus[xid.gpu].uuid,
                         is_fault=is_fault,
                         since=max(0.0, self._driver.epoch + xid.at),
+                        xid=xid.xid,
                     )
                 )
         return problems

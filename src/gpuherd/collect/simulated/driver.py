@@ -13,22 +13,35 @@ from gpuherd.collect.reading import CollectorFailed
 from gpuherd.collect.scenario import Fault, Scenario, load_scenario
 from gpuherd.model.errors import Misconfigured
 
-__all__ = ["DRIVER_GONE", "GPU_IS_LOST", "NOT_SUPPORTED", "UNSUPPORTED", "SimulatedDriver", "error_text"]
+__all__ = [
+    "DRIVER_GONE",
+    "GPU_IS_LOST",
+    "IMPOSSIBLE",
+    "NOT_SUPPORTED",
+    "NO_PERMISSION",
+    "UNSUPPORTED",
+    "SimulatedDriver",
+    "error_text",
+]
 
 _log = logging.getLogger(__name__)
 
 SUCCESS = 0
 NOT_SUPPORTED = 3
+NO_PERMISSION = 4
+IMPOSSIBLE = -1
+"""Not NVML's: the call succeeded, and what it gave cannot be."""
 GPU_IS_LOST = 15
-UNSUPPORTED = frozenset({NOT_SUPPORTED, 4, 6, 13, 25, 26})
+UNSUPPORTED = frozenset({NOT_SUPPORTED, NO_PERMISSION, 6, 13, 25, 26})
 """NVML's ways to say that a device will not answer a question."""
 DRIVER_GONE = frozenset({1, 9, 18})
 """Nothing can be read until the library is started again."""
 HANG_POLL_SECONDS = 0.02
 
 _ERRORS = {
+    IMPOSSIBLE: "a value that cannot be",
     1: "Uninitialized",
-    4: "Insufficient Permissions",
+    NO_PERMISSION: "Insufficient Permissions",
     9: "Driver Not Loaded",
     GPU_IS_LOST: "GPU is lost",
     16: "GPU requires reset",
@@ -106,7 +119,7 @@ class SimulatedDriver:
         try:
             self._scenario = load_scenario(self._path)
         except Misconfigured as error:
-            _log.warning("%s; the last good scenario goes on", error)
+            _log.warning("%s; continuing with the last good scenario", error)
 
     def status(self, function: str, gpu: int | None = None) -> int:
         """Make a call of NVML: takes its time, hangs or crashes as scheduled; gives the error, or 0."""

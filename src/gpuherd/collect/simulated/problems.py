@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuherd.collect.reading import CollectorFailed, failure_code
-from gpuherd.collect.simulated.driver import DRIVER_GONE, GPU_IS_LOST, UNSUPPORTED, error_text
+from gpuherd.collect.simulated.driver import DRIVER_GONE, GPU_IS_LOST, NO_PERMISSION, UNSUPPORTED, error_text
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import clip
@@ -27,11 +27,13 @@ def driver_problem(status: int) -> str:
     return _REASONS.get(status, "driver_failed")
 
 
-def note_failure(failures: list[tuple[str, int]], function: str, status: int) -> None:
-    """Keep a call that failed; one that is only not supported is none, a driver that is gone ends the read."""
+def note_failure(
+    failures: list[tuple[str, int]], function: str, status: int, may_lack: frozenset[int] = UNSUPPORTED
+) -> None:
+    """Keep a call that failed; one that the device may lack is none, a driver that is gone ends the read."""
     if status in DRIVER_GONE:
         raise driver_failed(status)
-    if status not in UNSUPPORTED:
+    if status not in may_lack:
         failures.append((function, status))
 
 
@@ -58,21 +60,24 @@ def skipped_problem(facts: DeviceFacts) -> Problem:
 def device_problem(facts: DeviceFacts, status: int) -> Problem:
     """Say that a device as a whole cannot be used."""
     return Problem(
-        code=_DEVICE_PROBLEMS.get(status, "gpu_error"),
+        code="no_permission" if status == NO_PERMISSION else _DEVICE_PROBLEMS.get(status, "gpu_error"),
         message=f"GPU {facts.index} answers {error_text(status)}: reset it or reboot (simulated)",
         device_uuid=facts.uuid,
-        is_fault=True,
+        is_fault=status != NO_PERMISSION,
     )
 
 
-def failure_problem(facts: DeviceFacts, failures: list[tuple[str, int]], answered: int) -> Problem:
-    """Sum up the calls about a device that failed."""
+def failure_problem(
+    facts: DeviceFacts, failures: list[tuple[str, int]], unknown: list[str], *, is_dead: bool
+) -> Problem:
+    """Sum up the calls about a device that failed, and the numbers that are unknown because of them."""
     serious = next((status for _, status in failures if status in _DEVICE_PROBLEMS), None)
-    if serious is not None or not answered:
+    if serious is not None or is_dead:
         return device_problem(facts, failures[0][1] if serious is None else serious)
     named = ", ".join(f"{function}: {error_text(status)}" for function, status in failures[:4])
     return Problem(
         code=failure_code(function for function, _ in failures),
         message=clip(f"the driver fails to answer {named} (simulated)", 512),
         device_uuid=facts.uuid,
+        columns=tuple(dict.fromkeys(unknown)),
     )

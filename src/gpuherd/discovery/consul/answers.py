@@ -13,6 +13,8 @@ from gpuherd.model.targets import Target
 
 __all__ = ["parse_services"]
 
+MAX_ENTRIES = 50_000
+
 
 class _UnusableError(Exception):
     """Why one entry is left out."""
@@ -28,10 +30,14 @@ def parse_services(
     """
     try:
         entries = msgspec.json.decode(answer)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Failed(f"{place}: the answer is not JSON; does the address lead to Consul?") from error
     if not isinstance(entries, list):
         raise Failed(f"{place}: the answer is not a list of services; does the address lead to Consul?")
+    if len(entries) > MAX_ENTRIES:
+        raise Failed(
+            f"{place}: the answer has {len(entries)} entries, more than {MAX_ENTRIES}; is this Consul?"
+        )
     targets: dict[str, Target] = {}
     complaints = []
     for number, entry in enumerate(entries, 1):

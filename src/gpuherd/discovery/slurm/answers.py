@@ -36,7 +36,7 @@ def parse_json(output: bytes) -> tuple[SlurmNode, ...]:
     """
     try:
         answer = msgspec.json.decode(output)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Failed("slurm: the answer is not JSON") from error
     nodes = answer.get("nodes") if isinstance(answer, dict) else None
     if isinstance(nodes, dict):  # some releases wrap the list

@@ -293,6 +293,7 @@ class EmbeddedStore:
             size_bytes=catalogue.size_bytes(tables),
             oldest=catalogue.oldest(tables),
             unreadable=catalogue.unreadable(tables),
+            damaged_files=catalogue.damaged_files(tables),
         )
 
     def close(self) -> None:

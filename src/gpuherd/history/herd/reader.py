@@ -98,6 +98,8 @@ class HerdReader:
         covered = np.minimum(seen, np.where((passed > 0) & (passed < step), passed, step))
         is_known = covered > 0
         with np.errstate(invalid="ignore", divide="ignore"):
+            # What came late was not judged: it is known that the devices were there, not what they were.
+            sums[:, _PLACE["state_unknown"]] += sums[:, _PLACE["state_not_judged"]]
             devices: dict[str, Numbers] = {
                 state: _numbers(sums[:, _PLACE[f"state_{state}"]] / covered, is_known)
                 for state in DEVICE_STATES

@@ -110,6 +110,7 @@ class HerdSink:
             size_bytes=catalogue.size_bytes(tables),
             oldest=catalogue.oldest(tables),
             unreadable=catalogue.unreadable(tables),
+            damaged_files=catalogue.damaged_files(tables),
         )
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from gpuherd.history.batch import DEVICE_METRICS, NOT_JUDGED, Floats, Samples, S
 from gpuherd.history.herd.shapes import CLASSES, SUMS
 from gpuherd.history.herd.stretches import FIRST_SECONDS, Covered, Stretches
 from gpuherd.history.places import Places
-from gpuherd.model.devices import DEVICE_STATES
+from gpuherd.model.devices import DEVICE_STATES, is_worldwide
 from gpuherd.model.history import DISTRIBUTION_EDGES
 
 __all__ = ["MINUTE_SECONDS", "OTHER_TYPES", "Sums", "Tally", "added", "measures_of"]
@@ -201,7 +201,9 @@ class Tally:
         return self._number(key.node_id, key.uuid), self._type(key.type)
 
     def _number(self, node_id: str, uuid: str) -> int:
-        number = self._devices.setdefault((node_id, uuid), len(self._devices))
+        # A card that two nodes report is one.
+        owner = "" if is_worldwide(uuid) else node_id
+        number = self._devices.setdefault((owner, uuid), len(self._devices))
         if number >= len(self._heard):
             self._heard = np.concatenate((self._heard, np.zeros(max(64, len(self._heard)), np.int64)))
             self._stretches.make_room(len(self._heard))

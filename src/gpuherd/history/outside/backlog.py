@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict, deque
 from typing import NamedTuple
 
 from gpuherd.history.batch import Batch
 from gpuherd.history.journal import JournalFiles
+from gpuherd.model.errors import Failed
 
 __all__ = ["Backlog", "Position"]
 
 MAX_MEMORY_BYTES = 16 * 2**20
+_log = logging.getLogger(__name__)
 
 
 class Position(NamedTuple):
@@ -30,6 +33,8 @@ class Backlog:
         self._memory_bytes = 0
         self._memory: OrderedDict[Position, Batch] = OrderedDict()
         self._counts: dict[int, int] = {}
+        self._counts_before: dict[int, int] = {}
+        """Batches in files that were written before the start and are not yet sent completely."""
         self._lock = threading.Lock()
         self._reading: deque[Batch] = deque()
         self._reading_at: Position | None = None
@@ -70,13 +75,32 @@ class Backlog:
             position = Position(following, 0)
 
     def waiting(self, position: Position) -> int:
-        """Count the batches from ``position`` on that have come since the start."""
+        """Count the batches from ``position`` on: those since the start, and those in older files counted so far."""
         with self._lock:
             return sum(
-                count - (position.number if file == position.file else 0)
-                for file, count in self._counts.items()
+                max(0, count - (position.number if file == position.file else 0))
+                for file, count in {**self._counts_before, **self._counts}.items()
                 if file >= position.file
             )
+
+    def count_older(self, position: Position, open_file: int) -> None:
+        """Count the batches in one more file from before the start. Blocking; does nothing if all files are counted.
+
+        One at a time: a long outage leaves many files, and sending must not wait until all are read.
+        """
+        with self._lock:
+            known = self._counts.keys() | self._counts_before.keys()
+        for file in self._journal.paths():
+            if position.file <= file < open_file and file not in known:
+                try:
+                    batches = self._journal.read(file).batches
+                except Failed as error:
+                    _log.warning("history: cannot count the waiting batches in a journal file: %s", error)
+                    batches = []
+                count = sum(_has_samples(batch) for _, batch in batches)
+                with self._lock:
+                    self._counts_before[file] = count
+                return
 
     def forget(self, before: Position) -> None:
         """Let go of what is before ``before``."""
@@ -85,7 +109,9 @@ class Backlog:
                 if position >= before:
                     break
                 self._memory_bytes -= _bytes_of(self._memory.pop(position))
-            self._counts = {file: count for file, count in self._counts.items() if file >= before.file}
+            for counts in (self._counts, self._counts_before):
+                for file in [file for file in counts if file < before.file]:
+                    del counts[file]
 
     def first_file(self, position: Position, open_file: int) -> int:
         """Give the file of the batch at ``position`` or after it: all files before it are done with."""

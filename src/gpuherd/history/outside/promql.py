@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Literal
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuherd.history.batch import DEVICE_METRICS, HOST_METRICS, Floats, SeriesKey
+from gpuherd.history.deadline import due_at
 from gpuherd.history.outside.grid import choose_step, counted_states, grid_times
 from gpuherd.history.outside.names import DEVICE, HOST, STATE, regex_of, said, string_of
 from gpuherd.history.outside.server import Answer, Server, Unanswered
@@ -24,6 +26,8 @@ from gpuherd.model.history import MissingPart
 
 __all__ = ["PromqlReader"]
 
+ALIVE_SECONDS = 4.0
+"""Even a busy store answers the cheapest query within this time; nobody waits longer for a chart that will not come."""
 _SELECTOR_LENGTH = 3_500
 """VictoriaMetrics takes questions of 16 KiB; three such selectors stand in one."""
 _SPACING_WINDOW_SECONDS = 8 * 3600
@@ -68,6 +72,7 @@ class PromqlReader:
 
     def read(self, query: SeriesQuery) -> SeriesAnswer:
         """Answer on a grid. ``Failed`` if the store cannot be asked."""
+        self._check_alive()
         kind, known = (HOST, HOST_METRICS)
         if any(key.uuid for key in query.subjects):
             kind, known = (DEVICE, DEVICE_METRICS)
@@ -76,6 +81,11 @@ class PromqlReader:
     def close(self) -> None:
         """Close connections."""
         self._server.close()
+
+    def _check_alive(self) -> None:
+        """Try the cheapest query first: a frozen store fails within seconds, a busy one gets its time."""
+        with due_at(time.monotonic() + ALIVE_SECONDS):
+            self.ask("/api/v1/query", query="vector(1)")
 
     def window(self, seconds: float) -> str:
         """Write the range that ends just before a moment and is ``seconds`` long, with its beginning in it.
@@ -99,9 +109,10 @@ class PromqlReader:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         try:
             answer = self._server.ask("POST", path, body, headers)
-        except (
-            Unanswered
-        ):  # once more: a connection that had been idle for long may be closed by the other side
+        except Unanswered as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise
+            # Once more: a connection that had been idle for long may be closed by the other side.
             answer = self._server.ask("POST", path, body, headers)
         said = _understood(answer, self._server.place)
         if said.data is None:
@@ -114,7 +125,7 @@ class PromqlReader:
 def _understood(answer: Answer, place: str) -> _Said:
     try:
         return _decoder.decode(answer.body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Failed(
             f"{place} does not answer as Prometheus does ({answer.status}): {answer.text()}"
         ) from error

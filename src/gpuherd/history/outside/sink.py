@@ -139,6 +139,7 @@ class OutsideSink:
 
     def tend(self, now: float, open_file: int) -> None:
         """Send for a while. Blocking for as long as the store takes to answer; never raises for its sake."""
+        self._backlog.count_older(self._cursor, open_file)
         until = self._monotonic() + _TURN_SECONDS
         while self._not_before <= (began := self._monotonic()) < until:
             try:
@@ -187,7 +188,9 @@ class OutsideSink:
         self._error = str(error)
         self._error_at = now
         if not self._is_away:
-            _log.warning("history: %s takes nothing; it is kept here and tried again: %s", self._name, error)
+            _log.warning(
+                "history: cannot write to %s; keeping samples here and retrying: %s", self._name, error
+            )
         self._is_away = True
 
     def _has_answered(self, sent: Sent, following: Position, began: float, now: float) -> None:
@@ -204,7 +207,7 @@ class OutsideSink:
         )
         if (self._is_away or was_elsewhere) and self._confirmed and self._rewinds < _MAX_REWINDS:
             # It may have been killed and have lost the last of what it had confirmed.
-            _log.info("history: %s is back; the last that it had confirmed is sent again", self._name)
+            _log.info("history: %s is back; sending the last confirmed samples again", self._name)
             self._rewinds += 1
             self._confirmed.clear()
             self._cursor = self._kept_from
@@ -244,5 +247,5 @@ def _read_place(place: Path) -> _Place:
     except FileNotFoundError:
         return _Place()
     except (OSError, msgspec.DecodeError) as error:
-        _log.warning("history: %s cannot be read, all that is in the journal is sent again: %s", place, error)
+        _log.warning("history: cannot read %s; sending the whole journal again: %s", place, error)
         return _Place()

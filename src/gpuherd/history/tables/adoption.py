@@ -32,7 +32,7 @@ def adopt(catalogue: Catalogue, shapes: Mapping[str, Shape], engine: Engine) -> 
             is_wanted = shape is not None and not shape.is_derived
             segment = _described(path, shape, engine, origin) if shape is not None and is_wanted else None
         except (Failed, OSError) as error:
-            _log.error("history: %s is not taken over: %s", path, error)
+            _log.error("history: cannot recover %s: %s", path, error)
             segment = None
         if segment is None:
             catalogue.keep_aside(path)
@@ -41,7 +41,7 @@ def adopt(catalogue: Catalogue, shapes: Mapping[str, Shape], engine: Engine) -> 
             for word, number in origin.settled.items():
                 settled[word] = max(number, settled.get(word, 0))
     _log.error(
-        "history: the manifest was lost; %d of %d files were taken over as they are",
+        "history: the manifest is missing; recovered %d of %d files; check the disk",
         len(found),
         len(catalogue.strays),
     )

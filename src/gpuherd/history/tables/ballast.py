@@ -42,6 +42,7 @@ class Ballast:
             return True
         try:
             # Noise, because some file systems keep zeros and repetitions in no room at all.
+            self._path.touch(mode=0o600)
             with self._path.open("wb") as opened:
                 opened.write(os.urandom(self._size_bytes))
                 opened.flush()

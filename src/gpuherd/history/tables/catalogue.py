@@ -23,6 +23,8 @@ from gpuherd.model.history import MissingPart
 __all__ = ["CANNOT_BE_READ", "Catalogue", "Outdated", "Snapshot"]
 
 CANNOT_BE_READ = "a file cannot be read"
+QUARANTINE_SECONDS = 30 * 86_400.0
+"""How long a damaged file is kept in quarantine."""
 
 _log = logging.getLogger(__name__)
 
@@ -110,6 +112,11 @@ class Catalogue:
             for lost in self._snapshot.manifest.lost
             if lost.table in chosen
         )
+
+    def damaged_files(self, tables: Iterable[str]) -> int:
+        """Count the damaged files of some tables that are still in quarantine."""
+        chosen, since = frozenset(tables), self._clock() - QUARANTINE_SECONDS
+        return sum(lost.table in chosen and lost.found_at >= since for lost in self._snapshot.manifest.lost)
 
     def lost(self) -> tuple[Lost, ...]:
         """All that had to be given up."""
@@ -217,7 +224,7 @@ class Catalogue:
             put(path, place)
             os.utime(place, (self._clock(), self._clock()))
         except OSError as error:
-            _log.info("history: %s could not be kept aside: %s", path, error)
+            _log.info("history: cannot move %s aside: %s", path, error)
 
     def empty_quarantine(self, before: float) -> None:
         """Delete what was set aside before a moment: it may tell who used what."""
@@ -255,7 +262,7 @@ class Catalogue:
             _log.warning("%s", error)
 
     def _lost(self, segment: Segment, reason: str) -> Lost:
-        _log.error("history: %s cannot be used: %s", self.folder / segment.file, reason)
+        _log.error("history: cannot use %s: %s", self.folder / segment.file, reason)
         return Lost(
             table=segment.table,
             start=segment.start,

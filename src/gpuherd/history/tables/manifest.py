@@ -58,7 +58,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         # The change is made: a caller who took this for a failure would delete files that are listed. The old copy
         # does not agree with the files any more, and must not be believed if the first is lost.
         (folder / _NAMES[1]).unlink(missing_ok=True)
-        _log.warning("history: no second copy of the manifest: %s", error)
+        _log.warning("history: cannot write the second copy of the manifest: %s", error)
 
 
 def read_manifest(folder: Path) -> Found:

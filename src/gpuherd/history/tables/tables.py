@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gpuherd.history.tables.adoption import adopt
-from gpuherd.history.tables.catalogue import Catalogue, Outdated
+from gpuherd.history.tables.catalogue import QUARANTINE_SECONDS, Catalogue, Outdated
 from gpuherd.history.tables.disk import sync_folder
 from gpuherd.history.tables.engine import Columns, Engine, TooMuch, Unreadable
 from gpuherd.history.tables.parts import Part, filled_in
@@ -32,8 +32,6 @@ CHECKED_BYTES_PER_TEND = 64 * 2**20
 CHECK_AGAIN_SECONDS = 86_400.0
 CHANGES_PER_ENGINE = 1000
 """DuckDB remembers some 20 kB of every file it has read, also of those that are gone."""
-QUARANTINE_SECONDS = 30 * 86_400.0
-"""How long files that cannot be used are kept for somebody to look at."""
 _ROUNDS = 4
 
 

@@ -211,6 +211,7 @@ class UsageBook:
             size_bytes=self.tables.catalogue.size_bytes(shape.name for shape in SHAPES),
             oldest=self.tables.catalogue.oldest([USAGE.name]),
             unreadable=self.tables.catalogue.unreadable([USAGE.name]),
+            damaged_files=self.tables.catalogue.damaged_files(shape.name for shape in SHAPES),
         )
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from gpuherd.history.usage.answers import BookedSpan, BookedUse
+from gpuherd.model.people import person_key
 
 __all__ = ["Presence", "booked_use"]
 
@@ -19,6 +20,7 @@ def booked_use(span: BookedSpan, rows: Sequence[Presence]) -> BookedUse:
 
     However many are there at the same time, it is the time of one.
     """
+    holders = {person_key(name) for name in span.users}
     own: list[tuple[float, float, float]] = []
     anyone: list[tuple[float, float, float]] = []
     for user, slot, seconds, first, last, held in rows:
@@ -27,7 +29,7 @@ def booked_use(span: BookedSpan, rows: Sequence[Presence]) -> BookedUse:
             # It may have been away in between: then it was there for a part of every moment.
             piece = (start, end, min(1.0, held / (last - first)))
             anyone.append(piece)
-            if user in span.users:
+            if user is not None and person_key(user) in holders:
                 own.append(piece)
     booked, used, present = max(0.0, span.end - span.start), _union(own), _union(anyone)
     others, unused = max(0.0, present - used), max(0.0, booked - present)

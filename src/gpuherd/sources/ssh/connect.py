@@ -211,7 +211,7 @@ class Connector:
         if isinstance(error, asyncssh.ConnectionLost | ConnectionError):
             if not client.has_greeted:
                 return busy(progress.said, login, progress)
-            return progress.failure("link_lost", f"the server hung up while {progress.phase}")
+            return progress.failure("link_lost", f"the server closed the connection while {progress.phase}")
         if isinstance(error, asyncssh.DisconnectError) and progress.phase == "logging in":
             return client.login_failure(reason)
         if isinstance(error, OSError) and login.is_by_command:

@@ -102,7 +102,7 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
             self._refuse(refusal)
             return
         except Exception as error:  # noqa: BLE001 - a mistake of ours about this node must not cost another anything
-            _log.exception("a round of %s could not be read", self._node)
+            _log.exception("cannot read a report of node %s over SSH", self._node)
             self.fail(
                 "garbled",
                 f"its answer could not be read ({type(error).__name__}); this is a fault of gpuherd, see the hub's log",

@@ -186,7 +186,9 @@ class SshWay:
         except asyncssh.ChannelOpenError as error:
             raise self._no_session(error, connection, progress) from error
         except (asyncssh.Error, OSError) as error:
-            raise progress.failure("link_lost", f"the server hung up while {progress.phase}") from error
+            raise progress.failure(
+                "link_lost", f"the server closed the connection while {progress.phase}"
+            ) from error
         start = start_message(
             token,
             interval_seconds=settings.interval_seconds,
@@ -205,7 +207,7 @@ class SshWay:
         progress: Progress,
     ) -> ContactFailed:
         if connection.is_closed():
-            return progress.failure("link_lost", f"the server hung up while {progress.phase}")
+            return progress.failure("link_lost", f"the server closed the connection while {progress.phase}")
         return progress.failure(
             "session_refused",
             f"the login works but the server opens no session ({clean(error.reason, 120)}); its MaxSessions is used up "

@@ -149,7 +149,7 @@ class AgentExamination:
             raise nobody
         try:
             return msgspec.json.decode(answer.body, type=HubHealth), halfway
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise nobody from error
 
     async def _link(self, address: HubAddress) -> None:

@@ -77,16 +77,16 @@ async def shown_key(target: Target, reach: SshSettings, accepted_keys_file: Path
     """Say which host key a node shows, and why it is believed; nothing if it shows none."""
     try:
         async with asyncio.timeout(SHOW_SECONDS):
-            offered, is_known = await fetch_host_key(target, reach, accepted_keys_file=accepted_keys_file)
+            shown = await fetch_host_key(target, reach, accepted_keys_file=accepted_keys_file)
     except (ContactFailed, TimeoutError):
         return ""  # following the node will tell why
-    if is_known:
+    if shown.is_known:
         why = "known"
     elif reach.host_keys == "accept_new":
         why = "taken as its first key (host_keys = accept_new)"
     else:
         why = "vouched for by a known authority"
-    return f"{offered.key.split()[0]} {offered.fingerprint}, {why}"
+    return f"{shown.offered.key.split()[0]} {shown.offered.fingerprint}, {why}"
 
 
 def login_fact(login: Login) -> str:

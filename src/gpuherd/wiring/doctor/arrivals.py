@@ -22,7 +22,7 @@ async def tell_arrivals(api: HubApi, health: HubHealth, journal: Journal, listed
     try:
         nodes = await api.nodes()
     except NoHub as error:
-        journal.skipped("nodes", f"not told: {error}")
+        journal.skipped("nodes", f"unknown: {error}")
         return
     known: set[str] = set().union(*map(names_of, listed))
     arrivals = [node for node in nodes if node.way in COMING and known.isdisjoint((node.id, node.name))]

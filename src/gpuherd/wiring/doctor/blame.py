@@ -14,6 +14,7 @@ STAGES: dict[NodeWay, tuple[str, ...]] = {
     "pull": ("key", "answer", "parse"),
     "node_info": ("key", "answer", "parse"),
     "xmlrpc": ("answer", "parse"),
+    "http_files": ("answer", "parse"),
 }
 """What follows after connecting, until a report is there."""
 
@@ -77,6 +78,8 @@ _REMEDIES: dict[tuple[NodeWay, str], str] = {
     ("node_info", "garbled"): "is it node_info.py that listens on this port?",
     ("xmlrpc", "link_lost"): "see what the RPC server prints there",
     ("xmlrpc", "garbled"): "is it the old monitor's RPC server that listens on this port?",
+    ("http_files", "link_lost"): "see what the web server on the node prints",
+    ("http_files", "garbled"): "look into the files that the node serves",
     (
         "xmlrpc",
         "no_data",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +11,14 @@ from gpuherd.model.errors import Failed
 from gpuherd.wiring.config import Config
 from gpuherd.wiring.doctor.agent_hub import AgentExamination, agent_state_dir
 from gpuherd.wiring.doctor.arrivals import tell_arrivals
-from gpuherd.wiring.doctor.files import is_there, may_be_looked_into, owner_of
+from gpuherd.wiring.doctor.files import is_there
 from gpuherd.wiring.doctor.hub_api import ANYWHERE, HubApi, HubHealth, NoHub, is_locked
 from gpuherd.wiring.doctor.network import connect
 from gpuherd.wiring.doctor.own_gpus import examine_own_gpus
 from gpuherd.wiring.doctor.starting import how_to_start
+from gpuherd.wiring.doctor.state_folder import examine_state_folder
 from gpuherd.wiring.doctor.steps import Journal, StepFailed, plural
-from gpuherd.wiring.doctor.wording import age, size
+from gpuherd.wiring.doctor.wording import age
 from gpuherd.wiring.settings import LegacySettings
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Examination"]
 
-LEAST_FREE_BYTES = 500_000_000
+MOST_REASONS = 10
 
 
 class Examination:
@@ -54,9 +53,15 @@ class Examination:
 
     async def run(self) -> None:
         """Examine everything; nothing that is broken keeps the rest from being looked at."""
+        hub = self._config.hub
         if self._is_hub:
-            self._state_folder()
+            examine_state_folder(hub.state_dir, self._journal)
+            if hub.records_url is not None:
+                await resolve("gpuherd.wiring.doctor.records_place:examine_records")(
+                    hub.records_url, self._journal
+                )
         await self._hub()
+        self._names_shown()
         listed: frozenset[str] = frozenset()
         if self._config.nodes:
             listed = await self._lists()
@@ -68,30 +73,11 @@ class Examination:
         if self._is_node:
             await AgentExamination(self._config.agent, self._agent_dir, self._journal).run()
 
-    def _state_folder(self) -> None:
-        folder, name = self._config.hub.state_dir, "state folder"
-        if not is_there(folder) and may_be_looked_into(folder.parent):
-            self._journal.skipped(name, f"{folder} is made when the hub starts first")
-            return
-        owner_id, owner = owner_of(folder) or (None, "someone else")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            self._journal.failed(
-                name,
-                "not writable",
-                f"this user may not write {folder}, which belongs to {owner}: run the hub and this as {owner}, or "
-                "choose another hub.state_dir",
-            )
-            return
-        free = shutil.disk_usage(folder).free
-        whose = f" (of {owner})" if owner_id != os.geteuid() else ""
-        if free < LEAST_FREE_BYTES:
-            self._journal.failed(
-                name,
-                f"{size(free)} free",
-                f"only {size(free)} are free for {folder}: make room, or what nodes send is not kept",
-            )
-        else:
-            self._journal.ok(name, f"{folder}{whose}, {size(free)} free")
+    def _names_shown(self) -> None:
+        hub = self._config.hub
+        if hub.public == "names":
+            networks = ", ".join(hub.public_networks)
+            self._journal.ok("who sees names", f"everyone in {networks}, without a login (hub.public)")
 
     # -- the hub ---------------------------------------------------------------------------------------------------
 
@@ -103,28 +89,31 @@ class Examination:
             self._no_hub(api, str(error))
             return
         reasons = list(health.reasons)
-        reasons += [f"what nodes send is not kept: {health.store.last_error}"] * (
-            health.store.state == "failing"
-        )
+        reasons += [f"reports are not saved: {health.store.last_error}"] * (health.store.state == "failing")
         reasons += [f"{found.name}: {found.trouble}" for found in health.lists if found.trouble]
         reasons += [
-            f"{name} of {found.name} is left out: {why}"
+            f"{name} in {found.name} is ignored: {why}"
             for found in health.lists
             for name, why in found.refused.items()
         ]
         fact = f"gpuherd {health.version} at {api.url}, up {age(health.uptime_seconds)}"
-        if not reasons:
+        if reasons:
+            self._degraded(list(dict.fromkeys(reasons)), fact, f"{api.url}api/v1/health")
+        else:
             self._journal.ok("hub", fact)
-            await self._doors()
-            return
-        more = (
-            f" (and {plural(len(reasons) - 1, 'more reason')}, see {api.url}api/v1/health)"
-            if len(reasons) > 1
-            else ""
-        )
-        self._journal.failed("hub", f"{fact}; degraded", f"the hub is degraded: {reasons[0]}{more}")
-
         await self._doors()
+
+    def _degraded(self, reasons: list[str], fact: str, health_url: str) -> None:
+        """Tell every reason, each as a thing of its own, unless there are very many."""
+        left_out = len(reasons) - MOST_REASONS
+        for number, reason in enumerate(reasons[:MOST_REASONS]):
+            more = (
+                f" (and {plural(left_out, 'more reason')}, see {health_url})"
+                if number == MOST_REASONS - 1 and left_out > 0
+                else ""
+            )
+            told = f"{fact}; degraded" if number == 0 else "degraded for another reason"
+            self._journal.failed("hub", told, f"the hub is degraded: {reason}{more}")
 
     async def _doors(self) -> None:
         """See that the doors for older tools are open."""
@@ -143,6 +132,15 @@ class Examination:
                 self._journal.failed("door", f"{key}: {failed.fact}", f"{key}: {failed.remedy}")
             else:
                 self._journal.ok("door", f"{key} on {address}, for {', '.join(settings.networks)}")
+        self._old_login(legacy)
+
+    def _old_login(self, legacy: LegacySettings) -> None:
+        # A node that is examined has none of the hub's packages.
+        from gpuherd.api.legacy.old_login import exposure_of  # noqa: PLC0415
+
+        login_file = None if legacy.gpustat is None else legacy.gpustat.login_file
+        if login_file is not None and (exposure := exposure_of(self._config.folder / login_file)) is not None:
+            self._journal.failed("old login", "readable by everyone", exposure)
 
     def _no_hub(self, api: HubApi, why: str) -> None:
         if is_locked(self._config.hub.state_dir / "hub.lock"):

@@ -15,7 +15,15 @@ from gpuherd.model.errors import Failed, Refused
 from gpuherd.model.reports import Report
 from gpuherd.model.text import clean
 from gpuherd.sources.drop_csv import read_drop
-from gpuherd.sources.folder_reading import Drop, open_folder, read_file, scan
+from gpuherd.sources.folder_reading import (
+    HOSTS_NAME,
+    MAX_ENTRIES,
+    Drop,
+    open_folder,
+    read_file,
+    read_hosts_json,
+    scan,
+)
 from gpuherd.sources.settings import FolderSettings
 from gpuherd.wiring.doctor.judging import judge_reading
 from gpuherd.wiring.doctor.steps import Journal, StepFailed, plural
@@ -34,10 +42,15 @@ class SeenFolder(Struct, frozen=True, kw_only=True):
     settings: FolderSettings
     path: Path
     drops: Mapping[str, Drop]
+    listed: Mapping[str, str] | None = None
+    """The hosts that its hosts.json names, with their shown names."""
+    list_trouble: str = ""
+    """What is wrong with its hosts.json."""
 
     def find(self, host: str) -> FoundDrop | None:
-        """Look for a host by its name or id."""
-        wanted = {host, _id_of(host)}
+        """Look for a host by its name, id or shown name."""
+        shown = {name for name, title in (self.listed or {}).items() if title == host}
+        wanted = {host, _id_of(host), *shown}
         name = next((name for name in self.drops if name in wanted or _id_of(name) in wanted), None)
         return None if name is None else FoundDrop(folder=self, host=name, drop=self.drops[name])
 
@@ -54,15 +67,20 @@ async def look_into(settings: FolderSettings, base: Path) -> SeenFolder:
     """List a folder; ``Failed`` if it cannot be read or does not answer."""
     path = base / settings.path.expanduser()
 
-    def work() -> Mapping[str, Drop]:
+    def work() -> SeenFolder:
+        listed, trouble = None, ""
         with open_folder(path) as folder:
-            return scan(folder, settings.max_nodes)[0]
+            drops, _ = scan(folder, MAX_ENTRIES)
+            try:
+                listed = read_hosts_json(folder)
+            except Failed as failure:
+                trouble = str(failure)
+        return SeenFolder(settings=settings, path=path, drops=drops, listed=listed, list_trouble=trouble)
 
     try:
-        drops = await in_thread(work, LOOK_SECONDS)
+        return await in_thread(work, LOOK_SECONDS)
     except TimeoutError:
         raise Failed(f"the folder {path} does not answer; is the server it is mounted from alive?") from None
-    return SeenFolder(settings=settings, path=path, drops=drops)
 
 
 async def judge_drop(journal: Journal, found: FoundDrop) -> None:
@@ -70,7 +88,16 @@ async def judge_drop(journal: Journal, found: FoundDrop) -> None:
     newest = max(stamp.mtime_ns for stamp in found.drop.values()) / 1e9
     old, interval = time.time() - newest, found.folder.settings.interval_seconds
     where = f"{plural(len(found.drop), 'file')} in {found.folder.path}"
-    if old > SILENT_INTERVALS * interval:
+    table, listed = found.folder.path / HOSTS_NAME, found.folder.listed
+    if listed and found.host not in listed and "json" not in found.drop:
+        journal.failed(
+            "folder",
+            f"{where}, but not in {HOSTS_NAME}",
+            f"{found.host} is not in {table}, which says whose files are shown: write it in, or remove the list",
+        )
+    elif found.folder.list_trouble:
+        journal.failed("folder", f"{HOSTS_NAME} cannot be used", f"{table}: {found.folder.list_trouble}")
+    elif old > SILENT_INTERVALS * interval:
         journal.failed(
             "folder",
             f"{where}, renewed {age(old)} ago",

@@ -160,7 +160,7 @@ def _decoded(answer: Answer, kind: type[T]) -> T:
         raise NoHub(f"what listens there is no gpuherd hub (HTTP {answer.status})")
     try:
         return msgspec.json.decode(answer.body, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NoHub("what listens there is no gpuherd hub") from error
 
 

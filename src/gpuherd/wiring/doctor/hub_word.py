@@ -24,6 +24,7 @@ _WAYS = {
     "gpustat": "it posts gpustat's JSON",
     "node_info": "it answers as node_info.py does",
     "xmlrpc": "it answers XML-RPC",
+    "http_files": "it serves the files of gpu-run.sh",
 }
 _REMEDIES = {
     "push": "run `gpuherd doctor` on that machine: it says whether its agent runs and reaches this hub",
@@ -143,7 +144,7 @@ class HubWord:
             self._journal.failed(
                 "frames",
                 "two machines take turns",
-                f"two machines share the credential of {node.name} (a disk was cloned?): enrol one of them anew",
+                f"two machines share the credential of {node.name} (a disk was cloned?): enrol one of them again",
             )
             return
         frames = next((entry for entry in self._health.nodes if entry.node_id == node.id), None)

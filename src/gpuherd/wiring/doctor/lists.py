@@ -30,7 +30,7 @@ def looked_in(lists: Sequence[FoundList], others: Sequence[str] = ()) -> str:
     if not lists and not others:
         return "there is no [[nodes]] table in the configuration"
     places = [
-        f"{found.name} (cannot be had)"
+        f"{found.name} (cannot be loaded)"
         if found.trouble
         else f"{found.name} ({plural(len(found.nodes), 'node')})"
         for found in lists

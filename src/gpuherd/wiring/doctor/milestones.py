@@ -93,6 +93,9 @@ class _NotedRun:
         self._recorder.refusal = error
         self._run.refuse(error)
 
+    def expect_every(self, interval_seconds: float) -> None:
+        self._run.expect_every(interval_seconds)
+
     def accept(self, frame: FactsFrame | TableFrame | SampleFrame | UnknownFrame, message: bytes) -> None:
         self._recorder.milestones.reach("answer")
         try:
@@ -125,10 +128,10 @@ class NodeRecorder:
         self._fleet.accept_report(self.node_id, report, self.interval_seconds)
         self.look()
 
-    def open_run(self, node_id: str, hello: Hello) -> NumberedRun:
+    def open_run(self, node_id: str, hello: Hello, *, asked_at: float | None = None) -> NumberedRun:
         """Take a listening agent's hello: both sides have proven themselves by then."""
         self.milestones.reach("key")
-        return _NotedRun(self._fleet.open_run(node_id, hello), self)
+        return _NotedRun(self._fleet.open_run(node_id, hello, asked_at=asked_at), self)
 
     def refuse(self, node_id: str, error: Refused) -> None:
         """Note what came before any run was open."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Sequence
 
 from msgspec import structs
@@ -25,6 +27,10 @@ from gpuherd.wiring.doctor.wording import age
 from gpuherd.wiring.lookup import FoundList, ListedNode, matching
 
 __all__ = ["HostExamination"]
+
+HUB_LOOKS_SECONDS = 30.0
+"""How long a hub may take to reach a reachable node; longer than the default timeout of a login."""
+HUB_ASKED_EVERY_SECONDS = 0.5
 
 
 class HostExamination:
@@ -64,7 +70,7 @@ class HostExamination:
         elif drop is not None:
             self._journal.ok("listed", "in no list; its files are dropped into a folder")
             await judge_drop(self._journal, drop)
-            self._tell_no_hub()
+            self._tell_unknown(drop)
         else:
             await self._unlisted(lists)
 
@@ -79,8 +85,8 @@ class HostExamination:
         else:
             self._journal.failed(
                 "listed",
-                f"{where}, but left out",
-                f"{node.target.name} of {node.place} is left out by the hub: {refusal}",
+                f"{where}, but ignored",
+                f"{node.target.name} of {node.place} is ignored by the hub: {refusal}",
             )
         node_id = node_id_for(node.target.name)
         if way == "pull":
@@ -119,7 +125,7 @@ class HostExamination:
             self._journal.skipped("hub", f"no hub answers at {self._api.url} ({self._no_hub})")
             return
         was_well = is_well(self._journal.steps)
-        node = await self._ask_hub(node_id)
+        node = await (self._hub_when_it_has_looked(node_id) if was_well else self._ask_hub(node_id))
         if node is None:
             self._journal.failed(
                 "hub",
@@ -141,6 +147,17 @@ class HostExamination:
             )
         else:
             self._journal.skipped("hub", f"shows it {node.state}")
+
+    async def _hub_when_it_has_looked(self, node_id: str) -> HubNode | None:
+        """Give a hub that has just started or is busy time to reach the node, or to say why it cannot."""
+        deadline = time.monotonic() + HUB_LOOKS_SECONDS
+        while True:
+            node = await self._ask_hub(node_id)
+            if node is None or node.state == "live" or trouble_of(node) is not None:
+                return node
+            if time.monotonic() >= deadline:
+                return node
+            await asyncio.sleep(HUB_ASKED_EVERY_SECONDS)
 
     # -- nodes that come by themselves -----------------------------------------------------------------------------
 
@@ -186,7 +203,8 @@ class HostExamination:
         if self._health is not None:
             await HubWord(self._api, self._health, node, self._journal).tell()
 
-    def _tell_no_hub(self) -> None:
+    def _tell_unknown(self, drop: FoundDrop) -> None:
+        """Say why the hub does not show a host whose files are there."""
         if self._health is None:
             self._journal.failed(
                 "hub",
@@ -197,6 +215,19 @@ class HostExamination:
                     "gpuherd-hub",
                     "gpuherd hub run",
                 ),
+            )
+        elif self._no_word:
+            self._journal.skipped("hub", self._no_word)
+        elif is_well(self._journal.steps):
+            folder = str(drop.folder.settings.path)
+            left_out = next(
+                (reason for reason in self._health.reasons if folder in reason and "left out" in reason), ""
+            )
+            self._journal.failed(
+                "hub",
+                "does not know it",
+                f"the running hub does not show {drop.host}: "
+                + (left_out or "it was started with another configuration, or has not read the folder yet"),
             )
 
     def _other_places(self) -> list[str]:

@@ -23,6 +23,7 @@ LISTENERS = {
     "pull": "start `gpuherd agent --listen` there, or correct the port",
     "node_info": "start node_info.py there, or correct the port",
     "xmlrpc": "start the RPC server there, or correct the port",
+    "http_files": "start the web server that serves the files of gpu-run.sh there, or correct the port",
 }
 
 

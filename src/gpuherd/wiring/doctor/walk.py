@@ -33,7 +33,8 @@ FIRST_REPORT_SECONDS = 90.0
 """Longer than the ways' own deadlines, whose words are better than ours."""
 LONGEST_INTERVAL_SECONDS = 15.0
 """A node that is asked less often is not waited for a second time."""
-NODE_INFO_READS_SECONDS = 4.0
+_READS_SECONDS = {"node_info": 4.0, "http_files": 20.0}
+"""How often older tools read their GPUs: asking more often brings nothing new."""
 _TELL_TIME = frozenset({"ssh", "pull"})
 
 
@@ -226,7 +227,7 @@ class Walk:
         if interval > LONGEST_INTERVAL_SECONDS:
             self._journal.skipped("freshness", f"it is asked every {interval:g} s; not waited for")
             return
-        patience = 2 * max(interval, NODE_INFO_READS_SECONDS if self._way == "node_info" else 0.0) + 3.0
+        patience = 2 * max(interval, _READS_SECONDS.get(self._way, 0.0)) + 3.0
         try:
             async with asyncio.timeout(patience):
                 is_fresh = await self._recorder.milestones.until({"report 2"}, task)
@@ -254,7 +255,7 @@ class Walk:
         # A report is late by the time that its commands took: the largest value is the nearest.
         skew = max(skews)
         if skew < 0 and any(problem.code == "driver_hung" for problem in self._recorder.view().problems):
-            self._journal.skipped("clock", "cannot be told while commands hang")
+            self._journal.skipped("clock", "unknown while commands hang")
             return
         judge_clock(self._journal, skew, self._target.name)
 
@@ -266,7 +267,7 @@ def _why(task: asyncio.Task[None], name: str) -> ContactFailed:
     if isinstance(error, Refused | Misconfigured):
         return ContactFailed("garbled", f"{name}: {error}")
     if error is not None:
-        log.error("following %s failed unexpectedly", name, exc_info=error)
+        log.error("unexpected error while checking %s", name, exc_info=error)
         return ContactFailed(
             "fault_of_gpuherd",
             f"{name}: {type(error).__name__} while it was followed; this is a fault of gpuherd",

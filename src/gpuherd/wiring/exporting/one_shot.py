@@ -18,7 +18,6 @@ from gpuherd.client.herd_views import Herd
 from gpuherd.discovery.settings import IniSettings
 from gpuherd.fleet.clock import Clock, SystemClock
 from gpuherd.fleet.fleet import Fleet
-from gpuherd.fleet.settings import DisplaySettings
 from gpuherd.fleet.views import FleetNotice, FleetView
 from gpuherd.model.errors import Misconfigured, Refused
 from gpuherd.model.people import PrivacyClass
@@ -54,7 +53,7 @@ def config_of_ini(file: Path) -> Config:
     """Give the configuration of a hub that asks the hosts of an older tool's config.ini over SSH, in its order."""
     nodes = NodesSettings(reach=SshSettings(), find=IniSettings(file=file.absolute()))
     config = read_config("", str(file), folder=file.absolute().parent)
-    return structs.replace(config, nodes=(nodes,), display=DisplaySettings(keep_list_order=True))
+    return structs.replace(config, nodes=(nodes,))
 
 
 async def ask_once(
@@ -245,7 +244,7 @@ class _Inquiry:
         except asyncio.CancelledError:
             return ContactFailed("link_lost", f"{name}: the contact was broken off")
         except Exception as error:
-            log.exception("asking %s failed unexpectedly", name)
+            log.exception("unexpected error while polling %s", name)
             return ContactFailed("hub_error", f"{name}: {type(error).__name__} in gpuherd")
         return ContactFailed("link_lost", f"{name}: the contact has ended")
 

@@ -112,6 +112,8 @@ def _totals(herd: Herd) -> list[str]:
     ]
     if silent:
         chips.append(f'<li class="dark">✕ {silent} {"host" if silent == 1 else "hosts"} not heard of</li>')
+    if broken := sum(node.is_in_fault for node in herd.nodes):
+        chips.append(f'<li class="fault">✕ {broken} {"host" if broken == 1 else "hosts"} in fault</li>')
     free = Counter(gpu.short_name or gpu.facts.name for _, gpu in herd.units() if gpu.state == "free")
     parts = [f'<ul class="totals">{"".join(chips)}</ul>\n']
     if free:
@@ -157,9 +159,7 @@ def _footer(settings: PageSettings) -> list[str]:
         )
         parts.append(f"<p>The same as a file: {links}</p>\n")
     if settings.reload_seconds is not None:
-        parts.append(
-            f"<p>The page loads itself anew every {settings.reload_seconds} s, unless details are open.</p>\n"
-        )
+        parts.append(f"<p>The page reloads every {settings.reload_seconds} s, unless details are open.</p>\n")
     parts.append(
         "<p>Written by gpuherd. Open a GPU to see who is on it, since when, and who has booked it.</p>\n"
     )

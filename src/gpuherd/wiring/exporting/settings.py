@@ -11,24 +11,26 @@ __all__ = ["ExportSettings"]
 
 
 class ExportSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ``[export]`` table: files that the hub writes again and again, for a web server or for other programs."""
+    """The ``[export]`` table: files that the hub writes regularly, for a web server or other programs."""
 
     html: Annotated[
-        Path | None, Meta(description="Folder, there already, in which `index.html` is kept up to date.")
+        Path | None, Meta(description="Existing folder in which the hub writes `index.html`.")
     ] = None
     csv: Annotated[
-        Path | None, Meta(description="File in the shape of the older tool's `load_data.csv`.")
+        Path | None, Meta(description="File in the format of the older tool's `load_data.csv`.")
     ] = None
-    full_csv: Annotated[Path | None, Meta(description="Table with everything, one row a device.")] = None
-    json: Annotated[Path | None, Meta(description="The herd as `GET /api/v1/fleet` tells it.")] = None
-    every_seconds: Annotated[float, Meta(ge=5, le=86_400, description="How often they are written.")] = 60.0
+    full_csv: Annotated[Path | None, Meta(description="Table with everything, one row per device.")] = None
+    json: Annotated[Path | None, Meta(description="The herd in the format of `GET /api/v1/fleet`.")] = None
+    every_seconds: Annotated[
+        float, Meta(ge=5, le=86_400, description="How often to write the files, in seconds.")
+    ] = 60.0
     reload_seconds: Annotated[
         Annotated[int, Meta(ge=5, le=86_400)] | None,
-        Meta(description="How often a browser that shows the page loads it anew; default: not by itself."),
+        Meta(description="How often browsers reload the page, in seconds. Default: never."),
     ] = None
     privacy: Annotated[
         Literal["public", "member"],
-        Meta(description="Whom the files are for: public has pseudonyms, member the names of users."),
+        Meta(description="What the files contain: pseudonyms (public) or names of users (member)."),
     ] = "public"
 
     @property

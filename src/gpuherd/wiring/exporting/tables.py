@@ -125,7 +125,7 @@ def _gpu_cells(node: Node, gpu: Gpu) -> list[Cell]:
         facts.vendor,
         facts.name,
         gpu.short_name,
-        gpu.state,
+        _state(gpu),
         gpu.availability.reason,
         _moment(gpu.availability.since),
         " ".join("?" if user is None else user for user in gpu.users),
@@ -135,6 +135,12 @@ def _gpu_cells(node: Node, gpu: Gpu) -> list[Cell]:
         *_booking_cells(current),
         *_booking_cells(coming),
     ]
+
+
+def _state(gpu: Gpu) -> str:
+    """Give a device's state; a GPU that is had through its slices is ``split``, or it would be counted twice."""
+    is_had = gpu.state in ("free", "busy", "held", "booked")
+    return "split" if gpu.facts.is_partitioned and is_had else gpu.state
 
 
 def _booking_cells(booking: GpuBooking | None) -> list[Cell]:

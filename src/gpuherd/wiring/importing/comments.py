@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,18 +16,24 @@ from gpuherd.client.zone import machine_zone
 from gpuherd.discovery.complaints import quoted
 from gpuherd.model.errors import Failed, Misconfigured, Refused
 from gpuherd.wiring.importing.reading import BookingsEntry, Note, Reading
+from gpuherd.wiring.importing.wishes import Wishes
 
 __all__ = ["read_comments_json"]
 
+_PAGE_ZONE = re.compile(
+    rb"""^[^/#\n]*date_default_timezone_set\s*\(\s*["']([^"'\n]{1,64})["']""", re.MULTILINE
+)
+_HERE = "this machine's zone; if the old page ran elsewhere, say it with --zone"
 
-def read_comments_json(file: Path) -> Reading:
+
+def read_comments_json(file: Path, wishes: Wishes) -> Reading:
     """Take a comments.json, in whatever encoding; ``Misconfigured`` if it is none after all."""
     try:
         with file.open("rb") as opened:
             content = opened.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise Failed(f"{file}: cannot be read now ({error.strerror})") from error
-    zone = _zone()
+    zone, why = _zone(file, wishes)
     try:
         comments = read_comments(content, zone)
     except Refused as error:
@@ -44,13 +52,27 @@ def read_comments_json(file: Path) -> Reading:
     if past:
         notes.append(Note(None, f"{past} {'entry is' if past == 1 else 'entries are'} past and not booked"))
     notes += [Note(None, str(complaint), False) for complaint in comments.complaints]
-    notes.append(Note(None, f"dates are taken for {zone.key}; if the old page ran elsewhere, change zone"))
+    notes.append(Note(None, f"dates are taken for {zone.key}, {why}"))
     entry = BookingsEntry(file=str(file), zone=zone.key)
     return Reading(file=str(file), what="bookings of an old page", notes=tuple(notes), entries=(entry,))
 
 
-def _zone() -> ZoneInfo:
+def _zone(file: Path, wishes: Wishes) -> tuple[ZoneInfo, str]:
+    """Give the zone of a file's dates and why: as someone said, as the page sets it, else that of this machine."""
     try:
-        return read_zone(machine_zone() or "UTC")
+        if wishes.zone is not None:
+            return read_zone(wishes.zone), "as --zone says"
+    except Unfit as error:
+        raise Misconfigured(f"--zone {quoted(wishes.zone or '')}: {error}") from error
+    beside = (folder / "index.php" for folder in (file.parent, file.parent.parent))
+    for page in (*(page for page in wishes.files if page.suffix == ".php"), *beside):
+        with contextlib.suppress(OSError, Unfit):
+            with page.open("rb") as opened:
+                found = _PAGE_ZONE.search(opened.read(MAX_FILE_BYTES))
+            if found is not None:
+                zone = read_zone(found[1].decode("ascii", errors="replace"))
+                return zone, f"as {page.name} sets it; if that is wrong, say it with --zone"
+    try:
+        return read_zone(machine_zone() or "UTC"), _HERE
     except Unfit:
-        return read_zone("UTC")
+        return read_zone("UTC"), _HERE

@@ -26,11 +26,14 @@ def read_consul_json(content: dict[str, Any], file: Path, wishes: Wishes) -> Rea
     except Misconfigured as error:
         reason = str(error).removeprefix("find.url: ").removeprefix("find.service: ")
         raise Misconfigured(f"{file}: {KEY}: {reason}") from error
-    by = wishes.by or "ssh"
+    by = wishes.by or "http_files"
     notes = [Note(None, f"{KEY}: {address.place}; its hosts are reached by {by}, under their node names")]
     if wishes.by is None:
         notes.append(
-            Note(None, "the files that the old scripts fetch are not fetched; choose another way with --by")
+            Note(
+                None,
+                "their files at port 8114 are fetched, as by fetch_stats.py; choose another way with --by",
+            )
         )
     notes += [Note(None, f"{key}: not needed", False) for key in content if key != KEY]
     find = {"in": "consul", "url": address.url, "use_node_name": True}

@@ -15,16 +15,20 @@ from gpuherd.wiring.config import Config, read_config
 from gpuherd.wiring.finders import make_finder
 from gpuherd.wiring.importing.reading import (
     BookingsEntry,
-    DisplayEntry,
     Entry,
     FolderEntry,
     GpustatEntry,
+    KeysEntry,
     NodesEntry,
 )
-from gpuherd.wiring.importing.toml_text import appended, block, insert
+from gpuherd.wiring.importing.toml_text import appended, block, grown, insert
 
 __all__ = ["Draft"]
 
+_GROWING = {"hub.allowed_hosts", "legacy.gpustat.origins"}
+"""Lists to which several files add."""
+_NEEDED = "legacy.gpustat"
+"""A table that cannot begin with its lesser keys."""
 _FILE_KINDS = {"hosts_file", "ini", "yaml", "ansible"}
 
 
@@ -56,8 +60,8 @@ class Draft:
                     self.remarks.append(f"{entry.path}: is watched already")
                 else:
                     self._append(entry, origin)
-            case DisplayEntry():
-                self._add_display(entry, origin)
+            case KeysEntry():
+                self._add_keys(entry, origin)
             case BookingsEntry():
                 self._add_bookings(entry, origin)
 
@@ -110,27 +114,44 @@ class Draft:
         else:
             self.remarks.append(f"{origin}: bookings.comments is set already, to something else; it stays")
 
-    def _add_display(self, entry: DisplayEntry, origin: str) -> None:
-        display = self._tables().get("display", {})
-        there = display.get(entry.table, {}) if entry.table else display
-        same = [key for key, value in entry.values.items() if there.get(key) == value]
-        other = [key for key, value in entry.values.items() if key in there and there[key] != value]
-        name = f"display.{entry.table}" if entry.table else "display"
-        for key in other:
-            self.remarks.append(f"{origin}: {name}: {key} is set already, to something else; it stays")
+    def _add_keys(self, entry: KeysEntry, origin: str) -> None:
+        there = self._table(entry.table)
+        if there is None and entry.table == _NEEDED:
+            self.remarks.append(
+                f"{origin}: {', '.join(entry.values)} belong to {_NEEDED}, which is not there; import "
+                "run-this-on-every-node.sh with --network, then this file again"
+            )
+            return
+        there = there or {}
+        fresh: dict[str, Any] = {}
+        same: list[str] = []
+        for key, value in entry.values.items():
+            is_growing = f"{entry.table}.{key}" in _GROWING
+            missing = [each for each in value if each not in there.get(key, ())] if is_growing else []
+            if key not in there:
+                fresh[key] = value
+            elif there[key] == value or (is_growing and not missing):
+                same.append(key)
+            elif is_growing:
+                self._grow(entry.table, key, missing, origin)
+            else:
+                self.remarks.append(
+                    f"{origin}: {entry.table}: {key} is set already, to something else; it stays"
+                )
         if same:
             self.remarks.append(
-                f"{origin}: {name}: {', '.join(same[:10])} {'is' if len(same) == 1 else 'are'} there already"
+                f"{origin}: {entry.table}: {', '.join(same[:10])} {'is' if len(same) == 1 else 'are'} there already"
             )
-        fresh = {key: value for key, value in entry.values.items() if key not in there}
-        if not fresh:
-            return
-        new = DisplayEntry(table=entry.table, values=fresh)
-        has_table = bool(entry.table in display if entry.table else _has_own_keys(display))
-        if not has_table:
-            self._append(new, origin)
-            return
-        text = insert(self.text, new, origin)
+        if fresh:
+            new = KeysEntry(table=entry.table, values=fresh)
+            written = block(new, origin)
+            text = insert(self.text, new, origin)
+            if not self._try(appended(self.text, written) if text is None else text, written):
+                self._by_hand(new, origin)
+
+    def _grow(self, table: str, key: str, values: list[str], origin: str) -> None:
+        new = KeysEntry(table=table, values={key: values})
+        text = grown(self.text, key, values)
         if text is None or not self._try(text, block(new, origin)):
             self._by_hand(new, origin)
 
@@ -159,8 +180,11 @@ class Draft:
     def _check(self, text: str) -> Config:
         return read_config(text, str(self._output), folder=self._folder)
 
-    def _tables(self) -> dict[str, Any]:
-        return tomllib.loads(self.text)
+    def _table(self, name: str) -> dict[str, Any] | None:
+        found: Any = tomllib.loads(self.text)
+        for part in name.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else None
 
     def _is_same(self, there: FindSettings, entry: NodesEntry, origin: str) -> bool:
         """Tell whether nodes are found in the same place, however they are reached."""
@@ -185,7 +209,3 @@ class Draft:
             except (Failed, Misconfigured):
                 continue  # the hub will say so; here it only helps not to add a host twice
         return targets
-
-
-def _has_own_keys(display: dict[str, Any]) -> bool:
-    return any(not isinstance(value, dict) for value in display.values())

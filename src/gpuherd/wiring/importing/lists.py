@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpuherd.discovery.ansible.finder import parse_ansible, read_inventory
+from msgspec import structs
+
+from gpuherd.discovery.ansible.finder import read_inventory
 from gpuherd.discovery.ansible.variable_files import VariableFolders
-from gpuherd.discovery.complaints import numbered_lines
+from gpuherd.discovery.complaints import Complaints, numbered_lines
 from gpuherd.discovery.hosts_file import parse_hosts
 from gpuherd.discovery.ini import read_ini
 from gpuherd.discovery.yaml_file import read_yaml
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.targets import Target
-from gpuherd.wiring.importing.reading import NodesEntry, Note, Reading
+from gpuherd.wiring.importing.reading import MOST_NOTES, Entry, KeysEntry, NodesEntry, Note, Reading, note_at
 from gpuherd.wiring.importing.wishes import ReachedBy, Wishes
 
 __all__ = ["read_ansible_hosts", "read_config_ini", "read_config_yml", "read_hosts_txt"]
@@ -22,15 +24,17 @@ _RPC_GROUP = "rpcservers"
 _OWN_GROUPS = {"all", "ungrouped"}
 _HOST_KEYS = Note(
     None,
-    "host keys must be known to gpuherd, the old tool took any: accept each with `gpuherd hub accept-key HOST`",
+    "host keys must be known to gpuherd, the old tool took any: accept them with `gpuherd hub accept-key --all`",
 )
 
 
 def read_hosts_txt(text: str, file: Path, wishes: Wishes) -> Reading:
     """Take a list of hosts, one a line; nothing in it tells how they are reached."""
-    targets = parse_hosts(text, str(file))
+    complaints = Complaints(str(file), is_tolerant=True)
+    targets = parse_hosts(text, str(file), complaints)
+    wishes, notes = _left_out(complaints, targets, wishes)
     by = wishes.by or "node_info"
-    notes = [_host_note(target) for target in targets]
+    notes += [_host_note(target) for target in targets]
     if wishes.by is None:
         notes.append(
             Note(
@@ -44,9 +48,11 @@ def read_hosts_txt(text: str, file: Path, wishes: Wishes) -> Reading:
 
 def read_config_ini(text: str, file: Path, wishes: Wishes) -> Reading:
     """Take a config.ini: hosts that are reached over SSH."""
-    config = read_ini(text, str(file))
+    complaints = Complaints(str(file), is_tolerant=True)
+    config = read_ini(text, str(file), complaints)
+    wishes, notes = _left_out(complaints, config.targets, wishes)
     by = wishes.by or "ssh"
-    notes = [_host_note(target) for target in config.targets]
+    notes += [_host_note(target) for target in config.targets]
     if config.user is not None:
         notes.append(Note(_line(text, "user"), f"user {config.user}: who logs in"))
     if config.key_file is not None:
@@ -62,17 +68,22 @@ def read_config_ini(text: str, file: Path, wishes: Wishes) -> Reading:
             reach["user"] = config.user
         if wishes.copy and config.key_file is not None:
             reach["key_files"] = [config.key_file]
-    entry = _entry(file, "ini", config.targets, reach, wishes)
+    entries: list[Entry] = [_entry(file, "ini", config.targets, reach, wishes)]
+    if wishes.copy:
+        # Hosts that a config.ini lists keep its order by themselves.
+        entries.append(KeysEntry(table="display", values={"keep_list_order": True}))
     what = f"the config.ini of the SSH monitor with {_count(config.targets)}"
-    return Reading(file=str(file), what=what, notes=tuple(notes), entries=(entry,))
+    return Reading(file=str(file), what=what, notes=tuple(notes), entries=tuple(entries))
 
 
 def read_config_yml(text: str, file: Path, wishes: Wishes) -> Reading:
     """Take a config.yml: hosts that answer XML-RPC."""
-    config = read_yaml(text, str(file))
+    complaints = Complaints(str(file), is_tolerant=True)
+    config = read_yaml(text, str(file), complaints)
+    wishes, notes = _left_out(complaints, config.targets, wishes)
     by = wishes.by or "xmlrpc"
     reach = _reach(by, wishes)
-    notes = [_host_note(target) for target in config.targets]
+    notes += [_host_note(target) for target in config.targets]
     is_rpc = by == "xmlrpc"
     if config.rpc_port is not None:
         sentence = (
@@ -107,7 +118,8 @@ def read_config_yml(text: str, file: Path, wishes: Wishes) -> Reading:
 
 def read_ansible_hosts(text: str, file: Path, wishes: Wishes) -> Reading:
     """Take groups of an Ansible inventory."""
-    there = [name for name in read_inventory(text, str(file)).groups if name not in _OWN_GROUPS]
+    inventory = read_inventory(text, str(file))
+    there = [name for name in inventory.groups if name not in _OWN_GROUPS]
     groups = wishes.groups or ((_RPC_GROUP,) if _RPC_GROUP in there else tuple(there[:1]))
     if not wishes.groups and _RPC_GROUP not in there and len(there) != 1:
         names = ", ".join(there[:20]) or "none"
@@ -116,8 +128,11 @@ def read_ansible_hosts(text: str, file: Path, wishes: Wishes) -> Reading:
         )
     by: ReachedBy = wishes.by or ("xmlrpc" if groups == (_RPC_GROUP,) else "ssh")
     folders = VariableFolders(file.parent)
-    targets = parse_ansible(text, str(file), groups, by, folders)
-    notes = [Note(None, remark, False) for remark in folders.remarks]
+    if not set(groups) - set(there):
+        inventory.complaints.is_tolerant = True  # a group that is not there is no line of the file
+    targets = inventory.targets(groups, with_port=by == "ssh", folders=folders)
+    wishes, notes = _left_out(inventory.complaints, targets, wishes)
+    notes += [Note(None, remark, False) for remark in folders.remarks]
     notes += [Note(None, f"group {name}: GPU nodes, reached by {by}") for name in groups]
     notes += [_host_note(target) for target in targets]
     notes += [
@@ -131,6 +146,28 @@ def read_ansible_hosts(text: str, file: Path, wishes: Wishes) -> Reading:
     entry = _entry(file, "ansible", targets, _reach(by, wishes), wishes, groups=list(groups))
     what = f"an Ansible inventory with {_count(targets)}"
     return Reading(file=str(file), what=what, notes=tuple(notes), entries=(entry,))
+
+
+def _left_out(
+    complaints: Complaints, targets: tuple[Target, ...], wishes: Wishes
+) -> tuple[Wishes, list[Note]]:
+    """Say which lines cannot be used; ``Misconfigured`` if nothing is left.
+
+    The hub follows a list without faults only, as one that is half written must not cost it nodes. So the hosts of
+    another are copied.
+    """
+    if not complaints.sentences:
+        return wishes, []
+    if not targets:
+        complaints.is_tolerant = False
+        complaints.raise_if_any()
+    notes = [note_at(sentence, complaints.file) for sentence in complaints.sentences[:MOST_NOTES]]
+    if len(complaints.sentences) > MOST_NOTES:
+        notes.append(Note(None, f"{len(complaints.sentences) - MOST_NOTES} more lines cannot be used", False))
+    sentence = (
+        "hosts that could be read are copied, because the hub follows only a list that it can read as a whole"
+    )
+    return structs.replace(wishes, copy=True), [*notes, Note(None, sentence)]
 
 
 def _entry(

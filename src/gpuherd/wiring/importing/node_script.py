@@ -1,4 +1,4 @@
-"""run-this-on-every-node.sh: nodes that post the output of gpustat."""
+"""The push monitor: run-this-on-every-node.sh, whose nodes post gpustat, and the .env of backend and page."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import ipaddress
 import re
 from pathlib import Path
 
+from gpuherd.api.legacy.old_login import SHA256, exposure_of, read_login_file
 from gpuherd.discovery.complaints import numbered_lines, quoted
-from gpuherd.discovery.hosts import is_port
+from gpuherd.discovery.hosts import is_host, is_port
 from gpuherd.model.errors import Misconfigured
-from gpuherd.wiring.importing.reading import GpustatEntry, Note, Reading
+from gpuherd.model.text import clean
+from gpuherd.wiring.importing.reading import Entry, GpustatEntry, KeysEntry, Note, Reading
 from gpuherd.wiring.importing.wishes import Wishes
 
-__all__ = ["SERVER", "read_node_script"]
+__all__ = ["SERVER", "read_login_env", "read_node_script", "read_page_env"]
 
+_PAGE_PORTS = (5173, 4173)
+"""Where Vite serves the old page, in development and as a preview."""
 SERVER = re.compile(r"""\s*(export\s+)?SERVER=(?P<quote>["']?)(?P<value>[^"'\s;#]*)(?P=quote)""")
 
 
@@ -26,8 +30,11 @@ def read_node_script(text: str, file: Path, wishes: Wishes) -> Reading:
     host, colon, port = authority.rpartition(":")
     if not colon or authority.endswith("]"):
         host, port = authority, "80"  # what curl does without a port
-    if not is_port(port):
-        raise Misconfigured(f"{file}:{line}: SERVER={quoted(value)} has no port that can be used; correct it")
+    if not host or not is_port(port):
+        raise Misconfigured(
+            f"{file}:{line}: SERVER={quoted(value)} names no host and port that can be used; correct it, as in "
+            'SERVER="192.168.0.2:3000/"'
+        )
     networks = tuple(_network(network) for network in wishes.networks)
     listen = f"[::]:{port}" if host.startswith("[") else f"0.0.0.0:{port}"
     notes = [
@@ -36,6 +43,8 @@ def read_node_script(text: str, file: Path, wishes: Wishes) -> Reading:
             f"SERVER: nodes post to port {port} of {host}; gpuherd takes it there, nodes stay as they are",
         )
     ]
+    names, told = _reached_by(authority, line)
+    notes += told
     if networks:
         notes.append(Note(None, f"{', '.join(networks)}: who may post and read, without any login"))
     else:
@@ -46,8 +55,96 @@ def read_node_script(text: str, file: Path, wishes: Wishes) -> Reading:
                 False,
             )
         )
-    entry = GpustatEntry(listen=listen, networks=networks)
-    return Reading(file=str(file), what="the script that posts gpustat", notes=tuple(notes), entries=(entry,))
+    entries = (GpustatEntry(listen=listen, networks=networks), *names)
+    return Reading(file=str(file), what="the script that posts gpustat", notes=tuple(notes), entries=entries)
+
+
+def read_login_env(text: str, file: Path, wishes: Wishes) -> Reading:
+    """Take the backend's .env: the file itself is what the hub compares the old page's login with."""
+    del wishes
+    try:
+        read_login_file(file)
+    except Misconfigured as error:
+        raise Misconfigured(str(error).partition(": ")[2]) from error
+    notes = []
+    for number, key, value in _assignments(text):
+        if key == "AUTH_USER":
+            notes.append(Note(number, f"{key}: stays in this file; who logs in to the old page"))
+        elif key == "AUTH_PASS":
+            is_hash = SHA256.fullmatch(value) is not None
+            form = (
+                "the hash that the old page sends" if is_hash else "not 64 hex digits, so the password itself"
+            )
+            notes.append(Note(number, f"{key}: stays in this file; it is {form}"))
+        else:
+            notes.append(Note(number, f"{key}: for the old backend only", False))
+    if (exposure := exposure_of(file)) is not None:
+        notes.append(Note(None, exposure.partition(": ")[2], False))
+    entry = KeysEntry(table="legacy.gpustat", values={"login_file": str(file)})
+    return Reading(file=str(file), what="the login of an old page", notes=tuple(notes), entries=(entry,))
+
+
+def read_page_env(text: str, file: Path, wishes: Wishes) -> Reading:
+    """Take the name under which the old page asks its backend; the rest is for the old page only."""
+    del wishes
+    notes: list[Note] = []
+    entries: tuple[Entry, ...] = ()
+    for number, key, value in _assignments(text):
+        if key == "VITE_BACKEND":
+            authority = re.sub(r"^[a-z]+://", "", value).partition("/")[0].rpartition("@")[2]
+            notes.append(
+                Note(
+                    number,
+                    f"{key}: the old page asks {quoted(authority)}, which stays as it is",
+                    bool(authority),
+                )
+            )
+            entries, told = _reached_by(authority, number)
+            notes += told
+        elif key == "VITE_SESSION_DURATION":
+            sentence = f"{key}: for the old page only; of gpuherd's logins it is login.session_days"
+            notes.append(Note(number, sentence, False))
+        else:
+            notes.append(
+                Note(number, f"{key}: for the old page only; gpuherd's own page needs nothing", False)
+            )
+    if not any(key == "VITE_BACKEND" for _, key, _ in _assignments(text)):
+        notes.append(Note(None, "VITE_BACKEND is not in it: nothing to set", False))
+    what = "settings of the old push monitor's page"
+    return Reading(file=str(file), what=what, notes=tuple(notes), entries=entries)
+
+
+def _assignments(text: str) -> list[tuple[int, str, str]]:
+    """Give the lines ``KEY=value`` of a .env with their numbers; values without quotation marks."""
+    found = []
+    for number, line in numbered_lines(text):
+        key, is_assignment, value = line.strip().removeprefix("export ").partition("=")
+        if is_assignment and not key.startswith("#"):
+            found.append((number, clean(key.strip(), 60), value.strip().strip("\"'")))
+    return found
+
+
+def _reached_by(authority: str, line: int) -> tuple[tuple[Entry, ...], list[Note]]:
+    """Let the hub answer to the name by which it is reached, if it is one, and pages of that machine read."""
+    has_port = not authority.endswith("]") and ":" in authority
+    host = (authority.rpartition(":")[0] if has_port else authority).strip("[]").lower()
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        pass
+    else:
+        return (), []  # an address needs nothing
+    if not is_host(host):
+        reason = f"{quoted(host)} is no name of a host; correct it, and import the file again"
+        return (), [Note(line, reason, False)]
+    origins = [f"http://{host}", *(f"http://{host}:{port}" for port in _PAGE_PORTS), f"https://{host}"]
+    names = () if host == "localhost" else (KeysEntry(table="hub", values={"allowed_hosts": [host]}),)
+    note = Note(
+        line,
+        f"{quoted(host)}: the hub answers to this name, and the old page may read from there, at the ports "
+        f"{_PAGE_PORTS[0]}, {_PAGE_PORTS[1]}, 80 and 443; add another address to legacy.gpustat.origins",
+    )
+    return (*names, KeysEntry(table="legacy.gpustat", values={"origins": origins})), [note]
 
 
 def _server(text: str, file: Path) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,19 +11,33 @@ from msgspec import Struct
 from gpuherd.discovery.complaints import quoted
 from gpuherd.model.errors import Misconfigured
 from gpuherd.model.text import LABEL_LENGTH, clean
-from gpuherd.wiring.importing.reading import DisplayEntry, Entry, Note, Reading
+from gpuherd.wiring.importing.reading import Entry, KeysEntry, Note, Reading, note_at
 from gpuherd.wiring.importing.wishes import Wishes
 
 __all__ = ["ARRAY", "PhpPair", "parse_php_array", "read_index_php"]
 
-ARRAY = re.compile(r"\$(?P<name>HOSTS|SHORT_GPU_NAMES)\s*=\s*(?:array\s*\(|\[)", re.IGNORECASE)
+ARRAY = re.compile(
+    r"\$(?P<name>HOSTS|SHORT_GPU_NAMES|SHORTER_GPU_NAMES)\s*=\s*(?:array\s*\(|\[)", re.IGNORECASE
+)
 _TOKEN = re.compile(
     r"""\s+|//[^\n]*|\#[^\n]*|/\*.*?\*/        # nothing of meaning
     |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
     |(?P<arrow>=>)|(?P<comma>,)|(?P<end>[)\]])""",
     re.VERBOSE | re.DOTALL,
 )
-_TABLES = {"HOSTS": "nodes", "SHORT_GPU_NAMES": "gpus"}
+# What else the page says that gpuherd cares about: the pattern, what becomes of it, and whether it is taken.
+_OTHER_LINES = (
+    (
+        re.compile(r"^[^/#\n]*\$HOSTS\s*=\s*json_decode", re.MULTILINE),
+        "$HOSTS: read from a file, hosts.json, which is followed with its folder: import that",
+        False,
+    ),
+    (
+        re.compile(r"^[^/#\n]*date_default_timezone_set", re.MULTILINE),
+        "date_default_timezone_set: the zone of the dates of a comments.json beside it",
+        True,
+    ),
+)
 
 
 class PhpPair(Struct, frozen=True):
@@ -33,9 +48,8 @@ class PhpPair(Struct, frozen=True):
     line: int
 
 
-def parse_php_array(text: str, start: int, file: str) -> list[PhpPair]:
-    """Read ``'key' => 'value', …`` up to the closing bracket; anything but plain text in it is refused."""
-    pairs: list[PhpPair] = []
+def parse_php_array(text: str, start: int, file: str) -> Iterator[PhpPair]:
+    """Read ``'key' => 'value', …`` up to the closing bracket; at anything but plain text ``Misconfigured``."""
     words: list[str] = []
     has_arrow = False
     position = start
@@ -44,7 +58,8 @@ def parse_php_array(text: str, start: int, file: str) -> list[PhpPair]:
         token = _TOKEN.match(text, position)
         if token is None:
             raise Misconfigured(
-                f"{file}:{line}: {quoted(text[position : position + 30])} is not a text in quotation marks"
+                f"{file}:{line}: {quoted(text[position : position + 30])} is not a text in quotation marks; "
+                "write 'key' => 'name', and ) at the end"
             )
         position = token.end()
         if token["text"]:
@@ -57,40 +72,61 @@ def parse_php_array(text: str, start: int, file: str) -> list[PhpPair]:
                     raise Misconfigured(
                         f"{file}:{line}: {quoted(words[0])} has no name; write 'key' => 'name'"
                     )
-                pairs.append(PhpPair(words[0], words[1], line))
+                yield PhpPair(words[0], words[1], line)
             words, has_arrow = [], False
             if token["end"]:
-                return pairs
+                return
 
 
 def read_index_php(text: str, file: Path, wishes: Wishes) -> Reading:
-    """Take the arrays $HOSTS and $SHORT_GPU_NAMES; the rest of the page is a program and not read."""
+    """Take the arrays of names, each up to what is odd in it; the rest of the page is a program and not read."""
     notes: list[Note] = []
-    entries: list[Entry] = []
+    tables: dict[str, dict[str, str]] = {}
+    failure: Misconfigured | None = None
     for found in ARRAY.finditer(text):
         name = found["name"].upper()
-        pairs = parse_php_array(text, found.end(), str(file))
-        names: dict[str, str] = {}
-        for pair in pairs:
-            shown = clean(pair.value.strip())
-            if (
-                not pair.key.strip()
-                or not shown
-                or len(pair.key) > LABEL_LENGTH
-                or clean(pair.key) != pair.key
-            ):
-                notes.append(Note(pair.line, f"{quoted(pair.key)}: not a name that can be shown", False))
-                continue
-            names[pair.key] = shown
-            notes.append(Note(pair.line, f"{quoted(pair.key)} is shown as {quoted(shown)}"))
-        if names and name == "HOSTS":
-            entries.append(DisplayEntry(table="", values={"order": list(names)}))
-            notes.append(Note(None, "hosts are shown in the order of $HOSTS"))
-        if names:
-            entries.append(DisplayEntry(table=_TABLES[name], values=dict(names)))
+        names = tables.setdefault(name, {})
+        try:
+            notes.extend(_take(pair, names) for pair in parse_php_array(text, found.end(), str(file)))
+        except Misconfigured as error:
+            failure = error
+            note = note_at(str(error), str(file))
+            notes.append(Note(note.line, f"${name}: not taken from here on: {note.sentence}", False))
+    if failure is not None and not any(tables.values()):
+        raise failure
+    notes += [
+        Note(text.count("\n", 0, found.start()) + 1, sentence, is_taken)
+        for shape, sentence, is_taken in _OTHER_LINES
+        for found in shape.finditer(text)
+    ]
+    order = list(tables.get("HOSTS", ()))
+    if order:
+        notes.append(Note(None, "hosts are shown in the order of $HOSTS"))
+    if "SHORTER_GPU_NAMES" in tables:
+        sentence = (
+            "$SHORTER_GPU_NAMES: a GPU has one name on all screens, that of $SHORT_GPU_NAMES if it has one"
+        )
+        notes.append(Note(None, sentence))
+    gpus = {**tables.get("SHORTER_GPU_NAMES", {}), **tables.get("SHORT_GPU_NAMES", {})}
+    entries: list[Entry] = [KeysEntry(table="display", values={"order": order})] if order else []
+    for table, shown_names in (("nodes", tables.get("HOSTS")), ("gpus", gpus)):
+        if shown_names:
+            entries.append(KeysEntry(table=f"display.{table}", values=dict(shown_names)))
     return Reading(
         file=str(file), what="the names of a PHP monitor's page", notes=tuple(notes), entries=tuple(entries)
     )
+
+
+def _take(pair: PhpPair, names: dict[str, str]) -> Note:
+    shown = clean(pair.value.strip())
+    if not pair.key.strip() or not shown or len(pair.key) > LABEL_LENGTH or clean(pair.key) != pair.key:
+        return Note(pair.line, f"{quoted(pair.key)}: not a name that can be shown; correct it", False)
+    if names.get(pair.key, shown) != shown:
+        again = f"{quoted(pair.key)} is in the array twice; keep one, the last is used: {quoted(shown)}"
+        names[pair.key] = shown
+        return Note(pair.line, again, False)
+    names[pair.key] = shown
+    return Note(pair.line, f"{quoted(pair.key)} is shown as {quoted(shown)}")
 
 
 def _unquoted(text: str) -> str:

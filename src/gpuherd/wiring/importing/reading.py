@@ -9,15 +9,20 @@ from msgspec import Struct
 from gpuherd.model.targets import Target
 
 __all__ = [
+    "MOST_NOTES",
     "BookingsEntry",
-    "DisplayEntry",
     "Entry",
     "FolderEntry",
     "GpustatEntry",
+    "KeysEntry",
     "NodesEntry",
     "Note",
     "Reading",
+    "note_at",
 ]
+
+MOST_NOTES = 1000
+"""Lines of a file that are told one by one."""
 
 
 class Note(Struct, frozen=True):
@@ -26,6 +31,13 @@ class Note(Struct, frozen=True):
     line: int | None
     sentence: str
     is_taken: bool = True
+
+
+def note_at(complaint: str, file: str) -> Note:
+    """Make a note of a complaint that begins with its place, ``file:line: …``."""
+    sentence = complaint.removeprefix(f"{file}:")
+    line, _, rest = sentence.partition(": ")
+    return Note(int(line), rest, False) if line.isdigit() else Note(None, sentence.strip(), False)
 
 
 class NodesEntry(Struct, frozen=True, kw_only=True):
@@ -50,8 +62,8 @@ class FolderEntry(Struct, frozen=True, kw_only=True):
     path: str
 
 
-class DisplayEntry(Struct, frozen=True, kw_only=True):
-    """Keys of ``[display]`` (``table`` empty) or of a table below it."""
+class KeysEntry(Struct, frozen=True, kw_only=True):
+    """Keys of a table such as ``display.nodes``. What is set already stays; some lists grow."""
 
     table: str
     values: dict[str, Any]
@@ -64,7 +76,7 @@ class BookingsEntry(Struct, frozen=True, kw_only=True):
     zone: str
 
 
-Entry = NodesEntry | GpustatEntry | FolderEntry | DisplayEntry | BookingsEntry
+Entry = NodesEntry | GpustatEntry | FolderEntry | KeysEntry | BookingsEntry
 
 
 class Reading(Struct, frozen=True, kw_only=True):

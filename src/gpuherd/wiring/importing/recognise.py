@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -10,8 +11,11 @@ from pathlib import Path
 import msgspec
 
 from gpuherd.discovery.files import MAX_FILE_BYTES, read_text
+from gpuherd.discovery.hosts_file import parse_hosts
 from gpuherd.discovery.yaml_file import KEYS as YAML_KEYS
 from gpuherd.model.errors import Misconfigured
+from gpuherd.sources.folder_reading import is_dropped
+from gpuherd.wiring.aliases import decoded
 from gpuherd.wiring.importing.comments import read_comments_json
 from gpuherd.wiring.importing.consul_json import KEY, read_consul_json
 from gpuherd.wiring.importing.lists import (
@@ -20,10 +24,10 @@ from gpuherd.wiring.importing.lists import (
     read_config_yml,
     read_hosts_txt,
 )
-from gpuherd.wiring.importing.node_script import read_node_script
+from gpuherd.wiring.importing.node_script import read_login_env, read_node_script, read_page_env
 from gpuherd.wiring.importing.php_page import ARRAY, read_index_php
 from gpuherd.wiring.importing.reading import Note, Reading
-from gpuherd.wiring.importing.small_files import advice, read_aliases_csv, read_drop_folder
+from gpuherd.wiring.importing.small_files import advice, read_aliases_csv, read_drop_folder, read_hosts_table
 from gpuherd.wiring.importing.wishes import Wishes
 
 __all__ = ["read_file"]
@@ -35,13 +39,18 @@ def read_file(file: Path, wishes: Wishes) -> Reading:
     """Recognise and read one file; what is not known or not usable comes back as a ``Reading`` without ``what``."""
     file = file.expanduser().absolute()
     if file.is_dir():
-        return read_drop_folder(file) or _unknown(file, "a folder without any HOST_gpus.csv in it")
+        return read_drop_folder(file, wishes) or _unknown(file, "a folder without any HOST_gpus.csv in it")
+    if is_dropped(file.name) and file.is_file():
+        return advice("dropped", file)
     try:
         text = read_text(file)
     except Misconfigured:
-        if not _is_bookings(file):
+        if _is_bookings(file):
+            return read_comments_json(file, wishes)  # which comes in any encoding
+        reading = _read_names(file, wishes)
+        if reading is None:
             raise
-        return read_comments_json(file)  # which comes in any encoding
+        return reading
     if text.lstrip().startswith("{"):
         return _read_json(text, file, wishes)
     if _is_own(text):
@@ -58,7 +67,17 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("php", ARRAY),
     ("script", re.compile(r"^[ \t]*(export[ \t]+)?SERVER=", re.MULTILINE)),
     ("password", re.compile(r"^PASSWD[ \t]*=", re.MULTILINE)),
-    ("login", re.compile(r"^AUTH_(USER|PASS)[ \t]*=", re.MULTILINE)),
+    ("page", re.compile(r"^[ \t]*(export[ \t]+)?VITE_[A-Z_]+[ \t]*=", re.MULTILINE)),
+    ("login", re.compile(r"^[ \t]*(export[ \t]+)?AUTH_(USER|PASS)[ \t]*=", re.MULTILINE)),
+    (
+        "program",
+        re.compile(
+            r"\A#!|\A\s*<(!doctype|html|\?php)|^(import|from)[ ]\w+|^(const|var)[ ].*require\(",
+            re.MULTILINE | re.IGNORECASE,
+        ),
+    ),
+    ("playbook", re.compile(r"^-[ ]+(name:.*\n[ ]+)?hosts:", re.MULTILINE)),
+    ("table", re.compile(r"\A,load,load_mem,gpu_idx,")),
     ("ini", re.compile(r"^\[common\][ \t\r]*$", re.MULTILINE)),
     ("yaml", re.compile(rf"^({'|'.join(YAML_KEYS)})[ \t]*:", re.MULTILINE)),
     ("ansible", re.compile(r"^\[[A-Za-z_][\w.-]*(:(children|vars))?\][ \t\r]*([#;].*)?$", re.MULTILINE)),
@@ -68,6 +87,8 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
 _READERS: dict[str, Reader] = {
     "php": read_index_php,
     "script": read_node_script,
+    "page": read_page_env,
+    "login": read_login_env,
     "ini": read_config_ini,
     "yaml": read_config_yml,
     "ansible": read_ansible_hosts,
@@ -92,38 +113,88 @@ def _is_bookings(file: Path) -> bool:
     return is_table and b'"date"' in content and b'"name"' in content
 
 
+def _read_names(file: Path, wishes: Wishes) -> Reading | None:
+    """Read a page's or a list's names, which come in any encoding, too; None if it is neither, or too large."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MAX_FILE_BYTES + 1)
+    except OSError:
+        return None  # whoever tried before says why
+    if len(content) > MAX_FILE_BYTES:
+        return None
+    text = decoded(content)
+    if ARRAY.search(text):
+        return read_index_php(text, file, wishes)
+    return read_aliases_csv(text, file, wishes) if _is_aliases(_bare_lines(text)) else None
+
+
 def _read_json(text: str, file: Path, wishes: Wishes) -> Reading:
     try:
         content = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         # comments.json has // comments in the wild, which JSON does not know.
-        is_bookings = '"date"' in text and '"name"' in text
-        return read_comments_json(file) if is_bookings else _unknown(file, "not valid JSON")
+        if '"date"' in text and '"name"' in text:
+            return read_comments_json(file, wishes)
+        return _unknown(file, _why_no_json(text))
     if isinstance(content, dict) and KEY in content:
         return read_consul_json(content, file, wishes)
-    if (
-        isinstance(content, dict)
-        and content
-        and all(isinstance(value, list | dict) for value in content.values())
-    ):
-        return read_comments_json(file)
+    if isinstance(content, dict) and {"time", "data"} == content.keys():
+        return advice("averages", file)
+    if isinstance(content, dict) and content:
+        if all(isinstance(value, str) for value in content.values()):
+            return read_hosts_table(file)
+        if all(isinstance(value, list | dict) for value in content.values()):
+            return read_comments_json(file, wishes)
     return _unknown(file, f"JSON without {KEY}")
 
 
+def _why_no_json(text: str) -> str:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno} is not JSON ({error.msg}); is the file half written? Correct that line"
+    except (RecursionError, ValueError):
+        pass
+    return "not valid JSON: nested too deeply, or with absurd numbers in it"
+
+
+def _bare_lines(text: str) -> list[str]:
+    """Give the lines without comments that say something."""
+    return [bare for line in text.split("\n") if (bare := line.partition("#")[0].strip())]
+
+
+def _is_aliases(lines: list[str]) -> bool:
+    return any("," in line for line in lines) and all("," in line or _NAME.fullmatch(line) for line in lines)
+
+
 def _read_lines(text: str, file: Path, wishes: Wishes) -> Reading:
-    lines = [line.partition("#")[0].strip() for line in text.split("\n")]
-    lines = [line for line in lines if line]
+    lines = _bare_lines(text)
     if not lines:
         return _unknown(file, "there is nothing in it")
-    if all("," in line for line in lines):
+    if file.name.endswith(".env"):
+        return _unknown(
+            file,
+            "neither AUTH_USER and AUTH_PASS (old backend) nor VITE_BACKEND (old page) are in it; is it that file?",
+        )
+    if all(_DU.match(line) for line in lines):
+        return advice("dropped", file)
+    if _is_aliases(lines):
         return read_aliases_csv(text, file, wishes)
-    try:
-        return read_hosts_txt(text, file, wishes)
-    except Misconfigured as error:
-        words = [line for line in lines if re.fullmatch(r"[\w.:\[\]@=-]+", line)]
-        if file.name == "hosts.txt" or 2 * len(words) > len(lines):
-            raise  # a list of hosts with bad lines
-        return _unknown(file, f"none of the files that gpuherd knows, and no list of hosts either ({error})")
+    words = [line for line in lines if re.fullmatch(r"[\w.:\[\]@=-]+", line)]
+    if file.name != "hosts.txt" and 2 * len(words) <= len(
+        lines
+    ):  # else a list of hosts, perhaps with bad lines
+        try:
+            parse_hosts(text, str(file))
+        except Misconfigured as error:
+            return _unknown(
+                file, f"none of the files that gpuherd knows, and no list of hosts either ({error})"
+            )
+    return read_hosts_txt(text, file, wishes)
+
+
+_DU = re.compile(r"[\d.,]+[KMGTP]?\s+/")
+_NAME = re.compile(r"[\w+-]+")
 
 
 def _unknown(file: Path, reason: str) -> Reading:

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 from gpuherd.discovery.complaints import quoted
+from gpuherd.model.errors import Failed
+from gpuherd.sources.folder_reading import HOSTS_NAME, MAX_FILE_BYTES, open_folder, parse_hosts_json, scan
 from gpuherd.wiring.aliases import parse_aliases
-from gpuherd.wiring.importing.reading import DisplayEntry, FolderEntry, Note, Reading
+from gpuherd.wiring.importing.reading import MOST_NOTES, Entry, FolderEntry, KeysEntry, Note, Reading, note_at
 from gpuherd.wiring.importing.wishes import Wishes
 
-__all__ = ["advice", "read_aliases_csv", "read_drop_folder"]
+__all__ = ["advice", "read_aliases_csv", "read_drop_folder", "read_hosts_table"]
 
 _ADVICE = {
     "password": (
         "a program of the HTTP monitor with its password",
         "PASSWD: the password is not copied; put it into a file of its own and import hosts.txt with --password-file",
     ),
-    "login": (
-        "the login of an old page",
-        "AUTH_USER and AUTH_PASS are not copied; name this file as legacy.gpustat.login_file for the old page",
+    "dropped": (
+        "a file that a host drops",
+        "nothing to set: it is read with the other files of its folder; import that folder",
+    ),
+    "program": (
+        "a program or page of an old tool",
+        "nothing to take: gpuherd does its work; it can stay for as long as you like",
+    ),
+    "playbook": (
+        "an Ansible playbook",
+        "nothing to take: import its inventory (hosts); gpuherd has a role of its own, in docs/deploy/ansible.md",
+    ),
+    "table": (
+        "the table that fetch_data.py writes",
+        "no setting, nothing to take: import config.ini; `gpuherd export --csv` writes such a table",
+    ),
+    "averages": (
+        "moving averages of an old page",
+        "not taken over: gpuherd works them out from what it sees itself, and has those of a week after a week",
     ),
     "ssh_config": (
         "an SSH client configuration",
         'gpuherd reads it as it is: write find = { in = "ssh_config", patterns = ["gpu*"] } into a [[nodes]] table',
     ),
+}
+
+_BESIDE = {
+    "comments.json": ("bookings", "import it by its name"),
+    "aliases.csv": ("names of the same person", "import it by its name"),
+    "statsV2.json": _ADVICE["averages"],
 }
 
 
@@ -35,20 +61,80 @@ def advice(kind: str, file: Path) -> Reading:
 
 def read_aliases_csv(text: str, file: Path, wishes: Wishes) -> Reading:
     """Take lines ``alias1,alias2,user # comment``."""
-    users = parse_aliases(text, str(file))
-    notes = tuple(Note(None, f"{quoted(alias)} is {quoted(user)}") for alias, user in users.items())
+    found = parse_aliases(text, str(file))
+    notes = [Note(None, f"{quoted(alias)} is {quoted(user)}") for alias, user in found.users.items()]
+    notes += [note_at(complaint, str(file)) for complaint in found.complaints]
     if wishes.copy:
-        entry = DisplayEntry(table="users", values=dict(users))
+        entry = KeysEntry(table="display.users", values=dict(found.users))
     else:
-        entry = DisplayEntry(table="", values={"aliases_file": str(file)})
-    return Reading(file=str(file), what="names of the same person", notes=notes, entries=(entry,))
+        entry = KeysEntry(table="display", values={"aliases_file": str(file)})
+    return Reading(file=str(file), what="names of the same person", notes=tuple(notes), entries=(entry,))
 
 
-def read_drop_folder(folder: Path) -> Reading | None:
+def read_drop_folder(folder: Path, wishes: Wishes) -> Reading | None:
     """Take a folder into which nodes drop ``HOST_gpus.csv``; None if there is no such file in it."""
-    hosts = sorted(file.name.removesuffix("_gpus.csv") for file in folder.glob("*_gpus.csv"))[:1000]
-    if not hosts:
+    with open_folder(folder) as descriptor:
+        drops, _ = scan(descriptor, MOST_NOTES)
+    hosts = {host: drop for host, drop in sorted(drops.items()) if "gpus" in drop or "json" in drop}
+    if not any("gpus" in drop for drop in hosts.values()):
         return None
-    notes = tuple(Note(None, f"host {quoted(host)[1:-1]} drops its files here") for host in hosts)
+    listed: dict[str, str] | None = None
+    notes: list[Note] = []
+    if (folder / HOSTS_NAME).is_file():
+        try:
+            listed = _hosts_of(folder / HOSTS_NAME)
+            notes.append(Note(None, f"{HOSTS_NAME}: says which hosts are shown, and under which names"))
+        except Failed as error:
+            notes.append(Note(None, f"{HOSTS_NAME}: {error}; until then all hosts are shown", False))
+    for host, drop in hosts.items():
+        if listed and host not in listed and "json" not in drop:
+            notes.append(Note(None, f"host {host} is not in {HOSTS_NAME}; not shown", False))
+            continue
+        notes.append(Note(None, f"host {host} drops its files here: {', '.join(sorted(drop))}"))
+        if "json" not in drop and "processes" not in drop:
+            notes.append(
+                Note(None, f"host {host} has no {host}_processes.csv: no GPU of it is called free", False)
+            )
+    notes += [
+        Note(None, f"host {host} has no {host}_gpus.csv: its other files are not read", False)
+        for host in sorted(drops.keys() - hosts.keys())
+    ]
+    imported = {file.expanduser().absolute() for file in wishes.files}
+    for name, (what, sentence) in _BESIDE.items():
+        if (folder / name).is_file() and folder / name not in imported:
+            notes.append(Note(None, f"{name}: {what}; {sentence}", False))
     entry = FolderEntry(path=str(folder))
-    return Reading(file=str(folder), what="a folder of drop files", notes=notes, entries=(entry,))
+    return Reading(file=str(folder), what="a folder of drop files", notes=tuple(notes), entries=(entry,))
+
+
+def read_hosts_table(file: Path) -> Reading:
+    """Take a hosts.json: nothing to set if its folder is watched; else its names are shown."""
+    listed = _hosts_of(file)
+    notes = [
+        Note(None, f"{quoted(host)} is shown as {quoted(shown)}")
+        for host, shown in list(listed.items())[:MOST_NOTES]
+    ]
+    pairs: list[tuple[str, object]] = json.loads(
+        file.read_bytes().decode("utf-8-sig", "replace"), object_pairs_hook=list
+    )
+    for host, count in Counter(host for host, _ in pairs).items():
+        if host not in listed:
+            notes.append(Note(None, f"{quoted(host)} is no name of a host; correct it", False))
+        elif count > 1:
+            notes.append(Note(None, f"{quoted(host)} is in it twice; keep one, the last is used", False))
+    if next(file.parent.glob("*_gpus.csv"), None) is not None:
+        notes.append(Note(None, f"followed where it is, with its folder {file.parent}"))
+        entries: tuple[Entry, ...] = (FolderEntry(path=str(file.parent)),)
+    else:
+        entries = (KeysEntry(table="display.nodes", values=dict(listed)),)
+    return Reading(
+        file=str(file), what="the hosts of a PHP monitor's page", notes=tuple(notes), entries=entries
+    )
+
+
+def _hosts_of(file: Path) -> dict[str, str]:
+    try:
+        with file.open("rb") as opened:
+            return parse_hosts_json(opened.read(MAX_FILE_BYTES + 1))
+    except OSError as error:
+        raise Failed(f"cannot be read ({error.strerror}); let this user read it") from error

@@ -8,14 +8,14 @@ from typing import Any
 
 from gpuherd.wiring.importing.reading import (
     BookingsEntry,
-    DisplayEntry,
     Entry,
     FolderEntry,
     GpustatEntry,
+    KeysEntry,
     NodesEntry,
 )
 
-__all__ = ["appended", "block", "insert", "value_text"]
+__all__ = ["appended", "block", "grown", "insert", "value_text"]
 
 
 def value_text(value: Any) -> str:
@@ -69,9 +69,8 @@ def block(entry: Entry, origin: str) -> str:
                 f"{comment}\n[bookings.comments]\nfile = {value_text(entry.file)}\nwatch = true\n"
                 f"zone = {value_text(entry.zone)}\n"
             )
-        case DisplayEntry():
-            header = f"[display.{entry.table}]" if entry.table else "[display]"
-            return f"{comment}\n{header}\n{_lines(entry.values)}"
+        case KeysEntry():
+            return f"{comment}\n[{entry.table}]\n{_lines(entry.values)}"
 
 
 def appended(text: str, block_text: str) -> str:
@@ -81,9 +80,9 @@ def appended(text: str, block_text: str) -> str:
     return text + gap + block_text.replace("\n", end)
 
 
-def insert(text: str, entry: DisplayEntry, origin: str) -> str | None:
+def insert(text: str, entry: KeysEntry, origin: str) -> str | None:
     """Put keys below the header of a table that is there; None if it has no header line of its own."""
-    name = rf"display\s*\.\s*{entry.table}" if entry.table else "display"
+    name = r"\s*\.\s*".join(re.escape(part) for part in entry.table.split("."))
     header = re.search(rf"^[ \t]*\[\s*{name}\s*\][ \t]*(#[^\n]*)?\r?$", text, re.MULTILINE)
     if header is None:
         return None
@@ -92,6 +91,21 @@ def insert(text: str, entry: DisplayEntry, origin: str) -> str | None:
     if header.end() == len(text):
         return f"{text}{end}{added}"
     return f"{text[: header.end() + 1]}{added}{text[header.end() + 1 :]}"
+
+
+def grown(text: str, key: str, values: list[str]) -> str | None:
+    """Put values at the end of a list that is there; None if it is not written as ``key = ["…", …]``."""
+    there = re.search(
+        rf"""^[ \t]*{key}[ \t]*=[ \t]*\[(?P<inner>(?:[^\]"'#]|"[^"\n]*"|'[^'\n]*'|\#[^\n]*)*)\]""",
+        text,
+        re.MULTILINE,
+    )
+    if there is None:
+        return None
+    bare = re.sub(r"#[^\n]*", "", there["inner"]).rstrip()
+    added = ", ".join(value_text(value) for value in values)
+    comma = "" if not bare else " " if bare.endswith(",") else ", "
+    return f"{text[: there.end('inner')]}{comma}{added}{text[there.end('inner') :]}"
 
 
 def _lines(values: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 __all__ = ["ReachedBy", "Wishes"]
 
-ReachedBy = Literal["ssh", "node_info", "pull", "xmlrpc"]
+ReachedBy = Literal["ssh", "node_info", "pull", "xmlrpc", "http_files"]
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
@@ -25,3 +25,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
     """Groups of an Ansible inventory."""
     password_file: Path | None = None
     """File with the password of the older HTTP tool."""
+    zone: str | None = None
+    """Time zone of the dates in a comments.json."""
+    files: tuple[Path, ...] = ()
+    """Everything that is imported at once."""

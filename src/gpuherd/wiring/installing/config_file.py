@@ -67,7 +67,7 @@ def _tables(text: str, place: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Misconfigured(f"{place}: is not valid TOML: {error}; mend it or move it away") from error
+        raise Misconfigured(f"{place}: is not valid TOML: {error}; fix it or move it away") from error
 
 
 def _value(tables: dict[str, Any], table: str, key: str) -> object:

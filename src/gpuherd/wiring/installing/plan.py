@@ -183,7 +183,7 @@ class Installation:
             kept.insert(0, "/etc/gpuherd")
         if not kept:
             return self._outcome()
-        return self._outcome(f"configuration and data are kept; to lose them too: rm -r {' '.join(kept)}")
+        return self._outcome(f"configuration and data stay; to delete them too: rm -r {' '.join(kept)}")
 
     # --- parts --------------------------------------------------------------------------------------------------
 

@@ -106,6 +106,7 @@ class Services:
 
     def last_words(self, unit: str) -> str:
         """Give what a service has said last against itself since its start; blank if nothing can be read."""
+        _ask("journalctl", "--sync")  # what it wrote just before it ended may not be there yet
         log = _ask("journalctl", "-q", "--no-pager", "-o", "cat", "-n", "100", "-u", unit).stdout.splitlines()
         return clean(complaint(log), 400)
 

@@ -175,9 +175,17 @@ def test_a_node_is_down_after_a_minute_and_its_last_data_stays(fleet: Fleet, clo
 
 def test_the_old_page_gets_nothing_to_make_html_of(fleet: Fleet, clock: ManualClock) -> None:
     speaker = Speaker(fleet, clock, "gpu01")
-    evil = Process(pid=1, user="<img src=x onerror=alert(1)>")
-    speaker.describe(gpu(0), processes=(evil,), uses=(ProcessUse(process=0, device=0),))
+    evil = "<img src=x onerror=alert(1)>&\"'"
+    speaker.describe(
+        gpu(0, name=evil),
+        processes=(Process(pid=1, user=evil, command=evil),),
+        uses=(ProcessUse(process=0, device=0),),
+    )
     speaker.sample(WORKING)
     status = status_of(with_addresses(seen(fleet), Address("<b>", "<script>")))
-    assert not {"<", ">", "&", '"', "'"} & set(status["gpus"][0]["users"][0]["username"])
+    only = status["gpus"][0]
+    user = only["users"][0]
+    for text in (status["version"], only["name"], user["username"], user["command"]):
+        assert "img src=x onerror=alert(1)" in text
+        assert not {"<", ">", "&", '"', "'"} & set(text)
     assert not {"<", ">"} & set("".join(status["ips"][0]))

@@ -104,9 +104,11 @@ def test_an_end_takes_in_its_day_and_nothing_that_lies_ahead(text: str, meant: f
         ("1790000000000", None, "from"),
         ("0", None, "from"),
         ("1900-01-01", None, "from"),
+        (None, "0", "from"),
+        (None, "1970-01-01T00:00Z", "from"),
     ],
 )
-def test_what_is_no_range_is_refused_and_said_why(since: str, until: str | None, path: str) -> None:
+def test_what_is_no_range_is_refused_and_said_why(since: str | None, until: str | None, path: str) -> None:
     with pytest.raises(HttpError) as caught:
         read(since, until)
     assert (caught.value.status, caught.value.detail.code, caught.value.detail.path) == (

@@ -14,6 +14,7 @@ from gpuherd.api.past.questions import Questions
 from gpuherd.history.outside.server import Unanswered
 from gpuherd.history.store import SeriesAnswer, SeriesQuery
 from support.reported_past import NOW, VIEWERS, ReportedPast
+from support.running import PATIENCE_SECONDS
 
 SPAN = Wanted(since=str(int(NOW - 3600)), until=str(int(NOW)))
 
@@ -27,7 +28,7 @@ class Frozen:
 
     def read(self, query: SeriesQuery) -> SeriesAnswer:
         self.asked.release()
-        assert self.may_end.wait(30)
+        assert self.may_end.wait(PATIENCE_SECONDS)
         raise Unanswered("http://127.0.0.1:1: no answer in time")
 
 
@@ -58,10 +59,12 @@ def test_a_frozen_store_costs_the_herds_chart_nothing(past: ReportedPast) -> Non
             for refused in await asyncio.gather(*waiting, return_exceptions=True):
                 assert isinstance(refused, HttpError)
                 assert refused.status == 503
-            assert await asyncio.to_thread(frozen.asked.acquire)  # the other one's
+            assert not frozen.asked.acquire(blocking=False), (
+                "who waited for the thread is refused without asking"
+            )
             # It is left alone for a moment.
             with pytest.raises(HttpError) as told:
-                await asyncio.wait_for(desk.devices(viewer, device), 10.0)
+                await asyncio.wait_for(desk.devices(viewer, device), PATIENCE_SECONDS)
             assert told.value.detail.code == "history_unavailable"
             assert not frozen.asked.acquire(blocking=False)
         finally:

@@ -40,6 +40,7 @@ def test_numbers_are_numbers_and_unknown_is_empty() -> None:
         "\xa0=1",
     ],
 )
+@pytest.mark.promise("text-is-inert")
 def test_nothing_that_a_node_or_a_person_says_is_a_formula(text: str) -> None:
     for cell in (read(write_csv(["x"], [[text]]))[1][0], read(write_csv([text], []))[0][0]):
         assert cell.startswith("'")

@@ -187,7 +187,7 @@ def every_answer(
     async def ask() -> dict[str, Answer]:
         answers = {}
         for form in forms:
-            for by in ("user", "node", "type", "device") if who == "public" else USAGE_KEYS:
+            for by in ("user", "node", "type", "device") if who in ("public", "names") else USAGE_KEYS:
                 answers[f"usage {by} {form}"] = await past.usage.usage(
                     viewer, UsageQuestion(span=ALL, by=by, only=only, limit=1000, format=form)
                 )
@@ -229,6 +229,27 @@ def test_the_public_reads_no_name_in_any_answer(past: ReportedPast) -> None:
         for secret in NAMES:
             # Their own words: "script" is in no page of ours, and pseudonyms are of other words.
             assert secret not in text, (name, secret)
+
+
+def test_without_a_login_names_may_be_read_but_no_command_job_group_or_container(past: ReportedPast) -> None:
+    past.keep(random_slots(5))
+    every_answer(past, "admin", UsageFilter())  # what is made for one class is not given to another
+    for name, body in every_answer(past, "names", UsageFilter(), ("json", "csv")).items():
+        text = body.decode()
+        assert "--secret-of" not in text, name
+        if name.startswith(("usage user", "sessions", "month")):
+            assert "bob" in text, name
+    stays = read(
+        asyncio.run(
+            past.usage.sessions(VIEWERS["names"], SessionsQuestion(span=ALL, only=UsageFilter(), limit=1000))
+        ),
+        UsageSessions,
+    )
+    assert {(stay.command, stay.job, stay.container) for stay in stays.sessions} == {(None, None, None)}
+    for by, only in (("group", UsageFilter()), ("job", UsageFilter()), ("node", UsageFilter(job="nightly"))):
+        with pytest.raises(HttpError) as caught:
+            usage(past, "names", by, only)  # type: ignore[arg-type]
+        assert caught.value.status == 401
 
 
 def test_members_read_names_but_only_their_own_command_lines(past: ReportedPast) -> None:
@@ -523,7 +544,34 @@ def test_trends(past: ReportedPast, engine: Engine) -> None:
     assert rows["ada"].trend == "up"
     assert rows["bob"].trend == "down"
     assert rows["bob"].used_gpus == 0.0
-    assert (view.free.label, view.free.used_gpus, view.free.reserved_gpus) == ("free", 2.0, 1.0)
+    assert (rows["bob"].trend_2h, rows["bob"].trend_24h) == ("level", "down"), "each against now"
+    ada = rows["ada"]
+    for trend, mean in (
+        (ada.trend_2h, ada.mean_2h),
+        (ada.trend_24h, ada.mean_24h),
+        (ada.trend_1w, ada.mean_1w),
+    ):
+        assert trend == ("up" if ada.used_gpus > 1.1 * mean and ada.used_gpus > mean + 0.1 else "level")
+    assert view.rows == tuple(
+        sorted(view.rows, key=lambda row: -(row.reserved_gpus + 1.5 * row.used_gpus + 0.15 * row.mean_2h))
+    )
+    told = view.free.label, view.free.used_gpus, view.free.reserved_gpus
+    assert told == ("free", 2.0, 4.0), "of five, one is booked"
+
+
+def test_a_holder_who_is_written_in_another_way_is_one_row(past: ReportedPast) -> None:
+    devices = DeviceRef("n1", "GPU-n1-0"), DeviceRef("n2", "GPU-n2-0")
+    for device, name in zip(devices, ("Bob", "+BOB"), strict=True):
+        booked = draft(device, at=int(NOW) - 60, owner_name=name, origin="comments")
+        past.bookings.create([booked], now=NOW - 120, by=BY)
+    past.keep(stay("bob", "n1", 0, NOW - 7200, NOW))
+
+    async def ask() -> Answer:
+        await past.booking_memory.refresh()
+        return await past.usage.trends(VIEWERS["ada"], "json")
+
+    view: TrendsView = read(asyncio.run(ask()), TrendsView)
+    assert [(row.user, row.reserved_gpus) for row in view.rows] == [("bob", 2.0)]
 
 
 def test_a_stay_has_its_own_begin_and_end_whatever_the_range(past: ReportedPast) -> None:

@@ -189,3 +189,27 @@ def test_random_samples_add_up_to_their_distances(herd: Herd) -> None:
     told = herd.reader.capacity(MIDNIGHT - 900, float(times[-1]) + 900)
     first = times[1] - times[0]  # the first one stands for as long as the second
     assert told.seen_hours == pytest.approx((first + times[-1] - times[0]) / 3600, rel=1e-6)
+
+
+def test_late_samples_count_and_nothing_is_not_zero(herd: Herd) -> None:
+    """While a hub was away nobody judged: the devices were there all the same. Where nothing came, nothing is known."""
+    keys = device_keys(3)
+    herd.take(steady(keys, MIDNIGHT, 300, FREE))
+    herd.take(steady(keys, MIDNIGHT + 310, 290, NOT_JUDGED))
+    herd.take(steady(keys, MIDNIGHT + 1210, 290, FREE))
+    herd.now = MIDNIGHT + 1500
+    told = herd.reader.series(MIDNIGHT, MIDNIGHT + 1500)
+    total = [None if None in step else sum(step) for step in zip(*told.devices.values(), strict=True)]
+    assert total == [pytest.approx(3.0)] * 10 + [None] * 10 + [pytest.approx(3.0)] * 5
+    assert told.devices["unknown"][5:10] == pytest.approx([3.0] * 5, abs=0.6)
+
+
+def test_a_gpu_that_two_nodes_report_is_one(herd: Herd) -> None:
+    uuid = "GPU-11111111-2222-3333-4444-000000000000"
+    twins = (SeriesKey("first", uuid, "H100"), SeriesKey("second", uuid, "H100"))
+    others = (SeriesKey("first", "GPU-0", "H100"), SeriesKey("second", "GPU-0", "H100"))
+    herd.take(steady((*twins, *others), MIDNIGHT, 600, FREE))
+    herd.now = MIDNIGHT + 600
+    told = herd.reader.series(MIDNIGHT, MIDNIGHT + 600)
+    assert told.devices["free"] == pytest.approx([3.0] * 10), "an id that was made up is not compared"
+    assert told.power_watts == pytest.approx([300.0] * 10)

@@ -192,7 +192,7 @@ def split_gpu() -> tuple[DeviceFacts, ...]:
 
 def test_a_split_gpu_is_no_more_than_a_gpu(herd: Herd) -> None:
     facts = NodeFacts(host=HostFacts(hostname="n"), devices=split_gpu())
-    scene = Scene("n", "b", 10.0, LAYOUT, facts, ProcessTable(), (), Names(DisplaySettings()))
+    scene = Scene("n", "b", LAYOUT, facts, ProcessTable(), (), Names(DisplaySettings()))
     numbering = Numbering()
     numbers = np.frombuffer(scene.numbers(numbering, Numbering())[0], np.int64)
     assert [bool(key.type) for key in numbering.keys] == [False] + [True] * 7

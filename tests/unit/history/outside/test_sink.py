@@ -96,6 +96,22 @@ def test_everything_is_sent_in_order_and_once(hub: Hub) -> None:
     assert hub.sink.health().waiting_batches == 0
 
 
+def test_what_waits_in_older_files_is_counted_after_a_restart(hub: Hub) -> None:
+    hub.store.is_away = True
+    for number in range(7):
+        hub.append(number // 2)  # two to a file
+    hub.tend()
+    assert hub.sink.health().waiting_batches == 7
+    hub.start()
+    hub.append(9)
+    for _ in range(4):  # a file a turn
+        hub.after(60)
+    assert hub.sink.health().waiting_batches == 8
+    hub.store.is_away = False
+    hub.after(60)
+    assert (hub.store.got, hub.sink.health().waiting_batches) == ([1, 2, 3, 4, 5, 6, 7, 8], 0)
+
+
 def test_a_file_is_settled_once_it_has_stayed_confirmed(hub: Hub) -> None:
     for hour in (0, 0, 1):
         hub.append(hour)

@@ -281,6 +281,18 @@ def test_of_several_who_are_on_a_booked_device_together_the_time_is_that_of_one(
     assert of("ann bob", ("ann", 0, 600), ("bob", 300, 400), ("ann", 3000, 9000)) == (1200, 0, 2400)
 
 
+def test_a_booking_is_used_by_its_holder_however_the_name_is_written() -> None:
+    """Names of a comments.json are compared as the older page does: without capitals and plus signs."""
+
+    def of(holder: str, user: str | None) -> tuple[float, float]:
+        span = BookedSpan(1, frozenset({holder}), "n", "g0", 0.0, 3600.0)
+        told = booked_use(span, [(user, 0, 3600, 0, 3600, 3600)])
+        return told.used_seconds, told.others_seconds
+
+    assert of("Carol+", "carol") == of("carol", "CAROL") == (3600, 0)
+    assert of("Carol", "caro") == of("carol", None) == (0, 3600)
+
+
 def test_who_was_away_in_between_was_there_for_a_part_of_a_slot() -> None:
     span = BookedSpan(1, frozenset({"ann"}), "n", "g0", 0.0, 450.0)
     told = booked_use(span, [("ann", 0, 900, 0, 900, 300), ("eve", 0, 900, 0, 225, 225)])

@@ -22,6 +22,7 @@ from gpuherd.history.usage.asking import UseFilter
 from gpuherd.history.usage.upkeep import HOURS_LEVEL, NAMELESS_LEVEL
 from gpuherd.model.devices import DeviceFacts
 from support.reckoner import Sums
+from support.running import PATIENCE_SECONDS
 from support.soak import SOAK
 from support.used_herd import GIB, START, Frame, device_row, frame, made_up_herd, reckon, scene
 from support.used_hub import UsedHub
@@ -334,10 +335,10 @@ def test_a_slow_disk_keeps_neither_the_writer_nor_health_nor_questions_waiting(
 
     def slow_commit(**changes: Any) -> None:
         has_begun.set()
-        assert may_end.wait(10)
+        assert may_end.wait(PATIENCE_SECONDS)
         commit(**changes)
         is_listed.set()
-        assert may_go.wait(10)
+        assert may_go.wait(PATIENCE_SECONDS)
 
     def held_seconds() -> float:
         use = hub.book.open_use()
@@ -351,17 +352,17 @@ def test_a_slow_disk_keeps_neither_the_writer_nor_health_nor_questions_waiting(
     with ThreadPoolExecutor(3) as threads:
         tending = threads.submit(hub.tend)
         try:
-            assert has_begun.wait(10)
-            assert threads.submit(hub.book.health).result(5).waiting_batches == 1
-            assert threads.submit(held_seconds).result(5) == pytest.approx(3600)
-            threads.submit(hub.take, later).result(5)
+            assert has_begun.wait(PATIENCE_SECONDS)
+            assert threads.submit(hub.book.health).result(PATIENCE_SECONDS).waiting_batches == 1
+            assert threads.submit(held_seconds).result(PATIENCE_SECONDS) == pytest.approx(3600)
+            threads.submit(hub.take, later).result(PATIENCE_SECONDS)
             may_end.set()
-            assert is_listed.wait(10)
+            assert is_listed.wait(PATIENCE_SECONDS)
             # In files, and still in memory: it counts once.
-            assert threads.submit(held_seconds).result(5) == pytest.approx(4260)
+            assert threads.submit(held_seconds).result(PATIENCE_SECONDS) == pytest.approx(4260)
         finally:
             may_end.set()
             may_go.set()
-        tending.result(10)
+        tending.result(PATIENCE_SECONDS)
     assert held_seconds() == pytest.approx(4260)
     assert_same(hub.sums(), reckon([*first, *later]).sums)

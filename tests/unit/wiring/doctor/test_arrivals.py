@@ -78,4 +78,4 @@ def test_a_hub_that_tells_nothing_to_this_user() -> None:
     journal = Journal()
     asyncio.run(tell_arrivals(api, HEALTH, journal, ()))
     (step,) = journal.steps
-    assert (step.state, step.fact) == ("skipped", "not told: run this with sudo")
+    assert (step.state, step.fact) == ("skipped", "unknown: run this with sudo")

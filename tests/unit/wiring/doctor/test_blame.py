@@ -19,8 +19,14 @@ from gpuherd.wiring.doctor.blame import STAGES, broken_stage, in_few_words, with
         ("ssh", "server_busy", "gpu01: closed the connection before its greeting", [], "key"),
         ("ssh", "unreachable", "gpu01: SSH does not come about while agreeing on keys (…)", [], "key"),
         ("ssh", "login_refused", "gpu01: login as root@gpu01 refused", [], "login"),
-        ("ssh", "link_lost", "gpu01: the server hung up while logging in", [], "login"),
-        ("ssh", "link_lost", "gpu01: the server hung up while opening a session", ["login"], "command"),
+        ("ssh", "link_lost", "gpu01: the server closed the connection while logging in", [], "login"),
+        (
+            "ssh",
+            "link_lost",
+            "gpu01: the server closed the connection while opening a session",
+            ["login"],
+            "command",
+        ),
         (
             "ssh",
             "session_refused",
@@ -92,7 +98,7 @@ def test_codes_in_few_words() -> None:
 
 
 def test_a_sentence_without_a_remedy_gets_one() -> None:
-    lost = "gpu01: the server hung up while logging in"
+    lost = "gpu01: the server closed the connection while logging in"
     assert with_remedy("ssh", "link_lost", lost) == f"{lost}; see sshd's log there (`journalctl -u ssh`)"
     assert (
         with_remedy("xmlrpc", "garbled", "gpu01 answers 404; is it there?")

@@ -128,5 +128,5 @@ def test_names_that_resemble() -> None:
     assert resembling("gpu2", ["gpu02", "gpu03", "login"]).startswith("; did you mean gpu02")
     assert resembling("zebra", ["gpu02"]) == ""
     lists = [FoundList(name="hosts.txt", way="ssh"), FoundList(name="consul", way="ssh", trouble="down")]
-    assert looked_in(lists) == "looked in hosts.txt (no nodes), consul (cannot be had)"
+    assert looked_in(lists) == "looked in hosts.txt (no nodes), consul (cannot be loaded)"
     assert looked_in([]) == "there is no [[nodes]] table in the configuration"

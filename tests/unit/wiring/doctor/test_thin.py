@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.running import PATIENCE_SECONDS
+
 HUB_PACKAGES = ("aiohttp", "asyncssh", "granian", "litestar", "numpy", "sqlalchemy", "alembic", "yaml")
 
 
@@ -19,7 +21,7 @@ def examined(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)},
     )

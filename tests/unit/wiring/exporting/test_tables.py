@@ -143,6 +143,7 @@ class TestFullTable:
 
 
 @pytest.mark.parametrize("hostile", ['=HYPERLINK("http://x")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "|calc"])
+@pytest.mark.promise("text-is-inert")
 def test_nothing_is_a_formula_or_breaks_a_line(hostile: str) -> None:
     text = f"{hostile}\r\n\u202e"
     gpu = shown_gpu(

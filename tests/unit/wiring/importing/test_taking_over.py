@@ -61,7 +61,8 @@ def test_a_list_is_copied_when_asked_for(
     _import(old, output, name, copy=True)
     if "key_files" in reach:
         reach = {**reach, "key_files": [str(old / "path_to_key")]}
-    assert _tables(output) == {"nodes": [{"hosts": hosts, "reach": reach}]}
+    order = {"display": {"keep_list_order": True}} if name == "config.ini" else {}
+    assert _tables(output) == {"nodes": [{"hosts": hosts, "reach": reach}], **order}
 
 
 def test_copied_and_referred_hosts_are_the_same_nodes(old: Path, tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_consul_is_asked_as_before(old: Path, output: Path) -> None:
     _import(old, output, "fetch_stats_conf.json")
     url = "http://consul.example.org:8500/v1/catalog/service/gpu"
     assert _tables(output)["nodes"] == [
-        {"find": {"in": "consul", "url": url, "use_node_name": True}, "reach": {"by": "ssh"}}
+        {"find": {"in": "consul", "url": url, "use_node_name": True}, "reach": {"by": "http_files"}}
     ]
 
 
@@ -264,3 +265,47 @@ def test_bookings_are_followed_from_then_on(old: Path, output: Path, monkeypatch
     assert _import(old, output, "other.json").remarks == (
         f"{old / 'other.json'}: bookings.comments is set already, to something else; it stays",
     )
+
+
+def test_pages_and_nodes_that_come_by_a_name(old: Path, output: Path) -> None:
+    (old / "page.env").write_text("VITE_BACKEND=http://monitor.lab:3000\n")
+    (old / "login.env").write_text(f"AUTH_USER=us\nAUTH_PASS={'0' * 64}\n")
+    (old / "run.sh").write_text('SERVER="gpus.lab:3000/"\n')
+    alone = _import(old, output, "page.env", "login.env")
+    assert _tables(output) == {"hub": {"allowed_hosts": ["monitor.lab"]}}
+    assert [remark.partition("; ")[2] for remark in alone.remarks] == [
+        "import run-this-on-every-node.sh with --network, then this file again"
+    ] * 2
+    output.write_text('[hub]\nallowed_hosts = ["gpus.example.org"]  # ours\n')
+    # Whatever the order in which files are named.
+    _import(old, output, "page.env", "login.env", "run.sh", networks=("10.0.0.0/24",))
+    tables = _tables(output)
+    # The first name is the one under which the hub writes links: it stays the first.
+    assert tables["hub"]["allowed_hosts"] == ["gpus.example.org", "monitor.lab", "gpus.lab"]
+    gpustat = tables["legacy"]["gpustat"]
+    assert gpustat["login_file"] == str(old / "login.env")
+    assert {"http://monitor.lab:5173", "http://gpus.lab:5173"} <= set(gpustat["origins"])
+    assert "# ours" in output.read_text()
+    again = _import(old, output, "page.env", "login.env", "run.sh", networks=("10.0.0.0/24",))
+    assert not again.is_written
+
+
+def test_a_configuration_is_copied_before_it_is_replaced(old: Path, output: Path) -> None:
+    assert _import(old, output, "hosts.txt").copy is None
+    befores = []
+    for name, copy in (("config.yml", "gpuherd.toml.bak"), ("aliases.csv", "gpuherd.toml.bak1")):
+        output.chmod(0o640)
+        befores.append(output.read_text())
+        assert _import(old, output, name, dry_run=True).copy is None
+        assert _import(old, output, name).copy == output.with_name(copy)
+    assert [output.with_name(f"gpuherd.toml.bak{n}").read_text() for n in ("", "1")] == befores
+    assert stat.S_IMODE(output.with_name("gpuherd.toml.bak1").stat().st_mode) == 0o640
+
+
+def test_hosts_of_a_list_with_bad_lines_are_copied_so_that_they_count(old: Path, output: Path) -> None:
+    (old / "hosts.txt").write_text("gpu1\nbad host\ngpu2\n")
+    outcome = _import(old, output, "hosts.txt")
+    assert _tables(output)["nodes"] == [{"hosts": ["gpu1", "gpu2"], "reach": {"by": "node_info"}}]
+    assert [(note.line, note.is_taken) for note in outcome.readings[0].notes if note.line == 2] == [
+        (2, False)
+    ]

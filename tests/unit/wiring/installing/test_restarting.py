@@ -25,7 +25,8 @@ TO_HUB = {"hub_url": "http://127.0.0.1:8470"}
 class FakeServices(Services):
     """A systemd that starts everything at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, probe: Path) -> None:
+        self._probe = probe
         self.deeds: list[str] = []
         self.started: dict[str, float] = {}
         self.is_reload_due = False
@@ -65,6 +66,17 @@ class FakeServices(Services):
             raise KeyboardInterrupt
         self.deeds.append(f"restart {unit}")
         self.started[unit] = time.time()
+        self._wait_for_file_times_after(self.started[unit])
+
+    def _wait_for_file_times_after(self, moment: float) -> None:
+        """Wait until what is written next is newer.
+
+        The clock of file times moves only some hundred times a second, so that a file written after ``time.time()`` may
+        seem to be older. Real services take longer than that to start.
+        """
+        self._probe.touch()
+        while self._probe.stat().st_mtime <= moment:
+            self._probe.touch()
 
     def stop(self, unit: str) -> None:
         self.deeds.append(f"stop {unit}")
@@ -76,7 +88,7 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.services = FakeServices()
+        self.services = FakeServices(root.with_name("probe"))
         self.is_forgotten = False
         self.is_refused: Callable[[AgentSettings, Path], bool] = lambda settings, file: self.is_forgotten
 
@@ -220,7 +232,7 @@ def test_a_hub_that_only_the_configuration_names_is_another_hub_too(machine: Mac
 
 def test_an_agent_that_does_not_reach_its_hub_says_why(machine: Machine) -> None:
     machine.services.said = (
-        "http://127.0.0.1:8470 is not reached, the log says why; readings are kept on disk"
+        "http://127.0.0.1:8470 is not reached, the log says why; samples are spooled to disk"
     )
     (told,) = machine.install().agent(TO_HUB, "ghj_token").next
     assert told.endswith(machine.services.last_words(AGENT))
@@ -241,12 +253,12 @@ def test_what_to_delete_after_removing_is_not_what_the_other_service_needs(machi
     (machine.root / "var/lib/gpuherd").mkdir()
     told = machine.install().remove("agent").next
     assert told == [
-        "configuration and data are kept; to lose them too: rm -r /var/lib/gpuherd-agent /var/lib/private/gpuherd-agent"
+        "configuration and data stay; to delete them too: rm -r /var/lib/gpuherd-agent /var/lib/private/gpuherd-agent"
     ]
     kept.rmdir()
     (machine.root / "var/lib/gpuherd-agent").unlink()
     told = machine.install().remove("hub").next
-    assert told == ["configuration and data are kept; to lose them too: rm -r /etc/gpuherd /var/lib/gpuherd"]
+    assert told == ["configuration and data stay; to delete them too: rm -r /etc/gpuherd /var/lib/gpuherd"]
 
 
 def test_a_check_tells_that_removing_stops_the_service(machine: Machine) -> None:

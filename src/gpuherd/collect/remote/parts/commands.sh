@@ -53,9 +53,10 @@ flush() {
     printf '%s' "$out" || exit 141
     out=''
 }
-# file NAME STATUS FILE: a block as it lies on disk; of a failure only the first words.
+# file NAME STATUS FILE: a block as it lies on disk; of a failure only the first words, without a file nothing.
 file() {
     flush
+    [ -f "$3" ] || : >"$3"
     if [ "$2" -eq 0 ]; then cat "$3"; else head -c 4096 "$3"; fi || exit 141
     out="${mark}block $1 $2$nl"
 }

@@ -19,12 +19,18 @@ facts() {
         try 'uname -m >"$d/static"
             for n in CLK_TCK PAGESIZE _NPROCESSORS_ONLN; do echo "$n $(getconf $n)"; done >>"$d/static"
             { readlink /proc/self/ns/pid; cat /proc/self/uid_map; grep "^btime" /proc/stat; } >>"$d/static"
+            read -r n </proc/sys/kernel/random/boot_id && echo "boot_id $n" >>"$d/static"
+            [ -r /proc/1/stat ] || echo "hidepid 1" >>"$d/static"
             cat /etc/os-release >"$d/os"
             head -n 40 /proc/cpuinfo >"$d/cpu"'
-        static_at=$((up + 3600))
-        file facts.static 0 "$dir/static"
-        file facts.os 0 "$dir/os"
-        file facts.cpu 0 "$dir/cpu"
+        if [ $rc -eq 124 ]; then
+            static_at=$((up + rest_seconds))
+        else
+            static_at=$((up + 3600))
+            file facts.static 0 "$dir/static"
+            file facts.os 0 "$dir/os"
+            file facts.cpu 0 "$dir/cpu"
+        fi
     fi
     [ "$up" -ge "$facts_at" ] || return
     facts_at=$((up + 60))

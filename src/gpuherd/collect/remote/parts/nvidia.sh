@@ -8,7 +8,8 @@ candidates='index uuid name pci.bus_id driver_version compute_cap mig.mode.curre
 memory.used utilization.gpu utilization.memory utilization.encoder utilization.decoder temperature.gpu power.draw
 enforced.power.limit|power.limit power.default_limit fan.speed clocks.current.sm|clocks.sm
 clocks.current.memory|clocks.mem clocks.max.sm pstate clocks_event_reasons.active|clocks_throttle_reasons.active
-ecc.errors.corrected.volatile.total ecc.errors.uncorrected.volatile.total'
+ecc.errors.corrected.volatile.total ecc.errors.uncorrected.volatile.total retired_pages.pending remapped_rows.pending
+remapped_rows.failure gpu_recovery_action'
 
 choose_fields() {
     known=' ' count=0

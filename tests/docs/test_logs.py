@@ -1,0 +1,18 @@
+"""docs/logs.md lists exactly the messages that the code logs, with their levels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from support.logged import logged_messages
+
+PAGE = Path(__file__).parents[2] / "docs/logs.md"
+ROW = re.compile(r"^\| (`+)(?P<message>.+?)\1 \| (?P<level>[a-z ]+) \| (?P<meaning>.+) \|$", re.MULTILINE)
+
+
+def test_every_message_is_listed_with_its_level_and_a_meaning() -> None:
+    listed = {row["message"]: row["level"] for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
+    logged = logged_messages()
+    assert len(logged) > 100
+    assert listed == logged
