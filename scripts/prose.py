@@ -1,8 +1,7 @@
 """Check the words that people read: ``make check`` runs it, ``python scripts/prose.py --help`` lists its options.
 
-Banned phrases in README, documentation, the changelog's unreleased part, messages and the page are errors. Files that
-still have some are listed with a number in ``prose_baseline.tsv``, which may only shrink. Doubtful words and long
-sentences are counted as warnings.
+Banned phrases in README, documentation, the changelog's unreleased part, messages and the page are errors. Doubtful
+words and long sentences are counted as warnings. ``--sample`` draws sentences for a person to rate.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BASELINE = Path(__file__).with_name("prose_baseline.tsv")
 LONG_SENTENCE_WORDS = 35
 BANNED = re.compile(
     r"""\b(?:
@@ -29,6 +27,9 @@ BANNED = re.compile(
     | (?:not|never)\s+heard\s+of | no\s+idea\s+when
     | how\s+to\s+mend | such\s+ones | of\s+one's\s+own
     | is\s+no\s+\w+\s+that\s+can\s+be
+    | (?<!there\s)is\s+no\s+(?:address|entry|host|index|name|number|port|scope|text|user|variable)
+    | in\s+no\s+(?:list|network) | (?:if\s+it|it)\s+stays\s+so | proxy\s+before\s+(?:it|the\s+hub)
+    | is\s+asked\s+(?:again|every|less\s+often) | made\s+up\s+by | sends\s+us\s+elsewhere | what\s+cannot\s+be
     )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -38,33 +39,29 @@ DOUBTFUL = re.compile(
 )
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->|/\*.*?\*/|(?<![:\w\"'`])//[^\n]*", re.DOTALL)
+_READS_LIKE_A_SENTENCE = re.compile(
+    r"(?!\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|ALTER|COPY)\b)[^;]*[a-z]{2,} [a-z]{2,}", re.DOTALL
+)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 
 
 def main() -> None:
     """Check everything, or print a random sample of sentences."""
     parser = argparse.ArgumentParser(description="Check the words that people read.")
-    parser.add_argument("--list", action="store_true", help="print every banned phrase, also known ones")
     parser.add_argument("--warn", action="store_true", help="print every warning")
-    parser.add_argument("--shrink", action="store_true", help="lower the baseline to what is left")
-    parser.add_argument("--sample", type=int, metavar="N", help="print N random sentences of README and docs")
+    parser.add_argument(
+        "--sample", type=int, metavar="N", help="print N random sentences of docs, help, messages and page"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample (default: 1)")
     options = parser.parse_args()
     if options.sample:
         _write(f"{place}\t{sentence}" for place, sentence in sample(ROOT, options.sample, options.seed))
         return
     texts = dict(readable_texts(ROOT))
-    found = {name: hits for name, text in texts.items() if (hits := banned_in(text))}
-    known = read_baseline(BASELINE)
-    if options.shrink:
-        known = {name: min(count, len(found.get(name, ()))) for name, count in known.items()}
-        lines = (f"{name}\t{count}\n" for name, count in sorted(known.items()) if count)
-        BASELINE.write_text("".join(lines), encoding="utf-8")
     _warn(texts, is_verbose=options.warn)
-    grown = {name: hits for name, hits in found.items() if len(hits) > known.get(name, 0)}
-    for name, hits in (found if options.list else grown).items():
-        _write(f"{name}:{line}: “{phrase}”" for line, phrase in hits)
-    if grown:
+    found = [(name, hit) for name, text in texts.items() for hit in banned_in(text)]
+    _write(f"{name}:{line}: “{phrase}”" for name, (line, phrase) in found)
+    if found:
         sys.exit("prose: rewrite these sentences: short, direct, active (docs/glossary.md has the words)")
 
 
@@ -72,14 +69,24 @@ def readable_texts(root: Path) -> Iterator[tuple[str, str]]:
     """Give every text that people read, by the name of its file; lines keep their numbers."""
     for page in [root / "README.md", root / "CONTRIBUTING.md", *sorted(root.glob("docs/**/*.md"))]:
         yield str(page.relative_to(root)), without_code(page.read_text(encoding="utf-8"))
+    yield "CHANGELOG.md", unreleased(root)
+    for source in sources(root):
+        text = source.read_text(encoding="utf-8")
+        words = messages_of(text) if source.suffix == ".py" else _COMMENT.sub(_blank, text)
+        yield str(source.relative_to(root)), words
+
+
+def unreleased(root: Path) -> str:
+    """Return the part of the changelog that can still be rewritten."""
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    yield "CHANGELOG.md", re.split(r"^## \[\d", changelog, maxsplit=1, flags=re.MULTILINE)[0]
-    for source in sorted(root.glob("src/gpuherd/**/*.py")):
-        yield str(source.relative_to(root)), messages_of(source.read_text(encoding="utf-8"))
-    for source in sorted([*root.glob("web/src/**/*.svelte"), *root.glob("web/src/**/*.ts")]):
-        if not source.name.endswith((".test.ts", ".d.ts")):
-            text = source.read_text(encoding="utf-8")
-            yield str(source.relative_to(root)), _COMMENT.sub(_blank, text)
+    return re.split(r"^## \[\d", changelog, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def sources(root: Path) -> list[Path]:
+    """Return the sources whose strings people read."""
+    page = [*root.glob("web/src/**/*.svelte"), *root.glob("web/src/**/*.ts")]
+    page = [source for source in page if not source.name.endswith((".test.ts", ".d.ts"))]
+    return sorted([*root.glob("src/gpuherd/**/*.py"), *page])
 
 
 def without_code(page: str) -> str:
@@ -123,24 +130,52 @@ def sentences_of(page: str) -> list[str]:
     return [part.strip(" -*") for each in parts for part in each if len(part.split()) >= 5]
 
 
+def strings_of(source: str) -> Iterator[str]:
+    """Give the messages of a module: strings that are not docstrings and read like a sentence."""
+    tree = ast.parse(source)
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    inner |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in inner:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "{…}" for part in node.values)
+            yield "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def page_strings_of(source: str) -> Iterator[str]:
+    """Give the strings of a page's source and the text between its tags."""
+    text = _COMMENT.sub(
+        "", re.sub(r"<style.*?</style>|^import .*?;$", "", source, flags=re.DOTALL | re.MULTILINE)
+    )
+    for hit in re.finditer(r"\"([^\"\n]+)\"|`([^`]+)`|(?<=[\w\"'}])>([^<>{}=;]+)<", text):
+        yield next(part for part in hit.groups() if part)
+
+
+def sentences(root: Path) -> Iterator[tuple[str, str]]:
+    """Give every sentence that users read, with its file: documentation, help, messages and the page.
+
+    The references of commands and routes stand for ``--help`` and the API's descriptions, from which they are made.
+    """
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted(root.glob("docs/**/*.md"))]
+    texts = [(str(page.relative_to(root)), page.read_text(encoding="utf-8")) for page in pages]
+    texts.append(("CHANGELOG.md", unreleased(root)))
+    for source in sources(root):
+        find = strings_of if source.suffix == ".py" else page_strings_of
+        strings = filter(_READS_LIKE_A_SENTENCE.match, find(source.read_text(encoding="utf-8")))
+        texts += [(str(source.relative_to(root)), string) for string in strings]
+    for name, text in texts:
+        for sentence in sentences_of(text):
+            yield name, sentence
+
+
 def sample(root: Path, count: int, seed: int) -> list[tuple[str, str]]:
-    """Draw sentences of README and the pages that are not generated."""
-    pages = [root / "README.md", *sorted(root.glob("docs/**/*.md"))]
-    every = [
-        (str(page.relative_to(root)), sentence)
-        for page in pages
-        if page.parent.name != "reference"
-        for sentence in sentences_of(page.read_text(encoding="utf-8"))
-    ]
-    return random.Random(seed).sample(every, min(count, len(every)))  # noqa: S311 - a sample, not a secret
-
-
-def read_baseline(file: Path) -> dict[str, int]:
-    """Return how many banned phrases each file may still have."""
-    if not file.exists():
-        return {}
-    rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
-    return {name: int(count) for name, count in rows}
+    """Draw sentences of everything that users read; a sentence that occurs several times counts once."""
+    every = sorted({sentence: name for name, sentence in sentences(root)}.items())
+    drawn = random.Random(seed).sample(every, min(count, len(every)))  # noqa: S311 - a sample, not a secret
+    return [(name, sentence) for sentence, name in drawn]
 
 
 def _warn(texts: dict[str, str], *, is_verbose: bool) -> None:
