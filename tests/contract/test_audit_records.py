@@ -130,8 +130,8 @@ def test_an_entry_names_the_rights_that_were_given(engine: Engine, log: AuditRec
     )
     people.change_account(mallory.id, linux_names=["alice", "ada2"], groups=["a"], now=NOW, by=HUB)
     changed, created = log.search(account_id=mallory.id)
-    assert created.detail == "local, member; groups b; users on the nodes: +mal"
-    assert changed.detail == "groups b → a; users on the nodes: +ada2, +alice, -mal"
+    assert created.detail == "local, member; groups b; Linux names: +mal"
+    assert changed.detail == "groups b → a; Linux names: +ada2, +alice, -mal"
     assert [entry.id for entry in log.search(text="ALICE")] == [changed.id]
 
 
@@ -146,11 +146,11 @@ def test_linux_names_in_the_log_go_with_the_account(engine: Engine, log: AuditRe
     people.erase_account(mallory.id, now=NOW, by=HUB)
     # Another account is called alice: the entry still says whose command lines were opened.
     assert [entry.detail for entry in log.search(action="account.change")] == [
-        "users on the nodes: -alice",
-        "users on the nodes: +alice",
+        "Linux names: -alice",
+        "Linux names: +alice",
     ]
     people.erase_account(alice.id, now=NOW, by=HUB)
-    assert {entry.detail for entry in log.search(action="account.change")} == {"users on the nodes"}
+    assert {entry.detail for entry in log.search(action="account.change")} == {"Linux names"}
 
 
 def test_names_are_pruned_with_their_entry(engine: Engine, log: AuditRecords, ada: Account) -> None:

@@ -290,10 +290,10 @@ def test_limits_count_everything_ahead(records: BookingRecords, ada: str) -> Non
     mine = book(records, draft(A, owner_id=ada, hours=2), limits=limits)
     book(records, draft(B, owner_id=ada, at=START + HOUR, hours=1, group="vision"), limits=limits)
     assert records.usage_ahead(ada, NOW) == Usage(devices_at_once=2, gpu_seconds_ahead=3 * HOUR)
-    with pytest.raises(Refused, match="3 devices at a time, and 2") as caught:
+    with pytest.raises(Refused, match="3 devices at a time; 2") as caught:
         book(records, draft(C, owner_id=ada, at=START + HOUR, hours=0.5), limits=limits)
     assert caught.value.code == "too_many_devices"
-    with pytest.raises(Refused, match=r"5\.5 GPU-hours ahead, and 5 are") as caught:
+    with pytest.raises(Refused, match=r"5\.5 GPU-hours from now on; 5 are") as caught:
         book(records, draft(C, owner_id=ada, at=START + 2 * HOUR, hours=2.5), limits=limits)
     assert caught.value.code == "too_many_gpu_hours"
     book(records, draft(C, owner_id=ada, at=START + 2 * HOUR, hours=2), limits=limits)

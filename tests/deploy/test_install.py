@@ -169,7 +169,7 @@ def test_an_edited_configuration_is_left_and_told(herd: Herd) -> None:
     herd.machine.write(config, text + "# mine\n")
     told = herd.machine.run(GPUHERD, "install", "hub", "--listen", "0.0.0.0:1", check=False)
     assert told.returncode != 0
-    assert 'was edited and is left as it is; set in it: [hub] listen = "0.0.0.0:1"' in told.stderr
+    assert 'has been edited and is not changed; set in it: [hub] listen = "0.0.0.0:1"' in told.stderr
     assert herd.machine.read(config) == text + "# mine\n"
     herd.machine.write(config, text)
     # The hub that runs is older than its configuration: it has not read what someone wrote.

@@ -25,7 +25,7 @@ XID = Problem(
     since=7.0,
     xid=119,
 )
-HUNG = Problem(code="driver_hung", message="the driver does not answer: reboot", is_fault=True)
+HUNG = Problem(code="driver_hung", message="the driver does not respond: reboot", is_fault=True)
 DESCRIBED = "GPU 1, A100-SXM4-80GB, serial 132, slot 0000:3b:00.0"
 
 

@@ -354,7 +354,7 @@ _PAINTED = """([x, y]) => {
 
 
 def test_a_node_on_which_no_gpu_can_be_seen_says_why_on_the_map(page: Page, hub: HubProcess) -> None:
-    hung = Problem(code="driver_hung", message="the driver does not answer: reboot", is_fault=True)
+    hung = Problem(code="driver_hung", message="the driver does not respond: reboot", is_fault=True)
     hub.join("alpha").report(report([], problems=[hung]))
     hub.join("beta").report(report([(gpu(0), IDLE)]))
     hub.join("gamma").report(report([]))
@@ -366,7 +366,7 @@ def test_a_node_on_which_no_gpu_can_be_seen_says_why_on_the_map(page: Page, hub:
     tip, said = page.get_by_role("tooltip"), page.locator("canvas ~ [aria-live=polite]")
 
     page.keyboard.press("Home")
-    for text in ("alpha", "no GPU to be seen", "fault", "the driver does not answer: reboot"):
+    for text in ("alpha", "no GPU to be seen", "fault", "the driver does not respond: reboot"):
         expect(tip).to_contain_text(text)
         expect(said).to_contain_text(text)
     expect(tip).not_to_contain_text("Utilisation")
@@ -386,7 +386,7 @@ def test_a_node_on_which_no_gpu_can_be_seen_says_why_on_the_map(page: Page, hub:
     page.keyboard.press("Escape")
 
     canvas.hover(position={"x": 8, "y": 24})
-    expect(tip).to_contain_text("the driver does not answer: reboot")
+    expect(tip).to_contain_text("the driver does not respond: reboot")
     assert violations(page) == []
     canvas.click(position={"x": 8, "y": 24})
     expect(page.get_by_role("button", name="alpha")).to_be_focused()

@@ -60,7 +60,7 @@ class KeptArrivals:
         if name in self.taken:
             raise Refused("name_taken", f"{name} is enrolled and comes another way")
         if not name.isprintable() or len(name) > 128:
-            raise Refused("name_invalid", "this is no name for a node")
+            raise Refused("name_invalid", "this is not a node name")
         self.ways[name] = (way, interval_seconds)
         self.addresses[name] = sender
         self.shown[name] = shown

@@ -108,7 +108,7 @@ def every_state() -> Herd:
                 gpu(2, "held", users=("ada",), since=NOW - 3 * HOUR),
                 gpu(3, "booked", bookings=(booking("cleo", starts=-1, ends=2),)),
                 gpu(4, "fault", reason="Xid 79: GPU has fallen off the bus"),
-                gpu(5, "unknown", reason="not everything that decides could be read", since=None),
+                gpu(5, "unknown", reason="some values that decide this could not be read", since=None),
                 gpu(6, "resting"),
                 gpu(7, "free", bookings=(booking("dan", starts=3, ends=9, phase="next"),)),
                 gpu(8, "busy", users=("eve",), bookings=(booking("cleo", starts=-1, ends=200),)),
@@ -119,8 +119,8 @@ def every_state() -> Herd:
             node("gpu10", state="never", age=None),
             node(
                 "gpu11",
-                *(gpu(index, "fault", reason="the driver does not answer") for index in range(4)),
-                problems=(Problem(code="driver_hung", message="the driver does not answer", is_fault=True),),
+                *(gpu(index, "fault", reason="the driver does not respond") for index in range(4)),
+                problems=(Problem(code="driver_hung", message="the driver does not respond", is_fault=True),),
             ),
             node(
                 "gpu12",

@@ -30,7 +30,8 @@ class HubAddress(Struct, frozen=True, kw_only=True):
             raise Misconfigured(f"agent.hub_url: {error}; write it like https://gpus.example.org") from error
         if parts.username is not None or parts.password is not None:
             raise Misconfigured(
-                "agent.hub_url: must not hold a user name or password; a node shows the credential it got by enrolling"
+                "agent.hub_url: must not contain a user name or password; a node uses the credential it "
+                "got when it enrolled"
             )
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise Misconfigured(

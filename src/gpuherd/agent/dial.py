@@ -64,10 +64,10 @@ def _refusal(error: Exception) -> Failed:
     if isinstance(error.__cause__, EOFError):
         return Failed("connection closed")
     if isinstance(error, InvalidMessage):
-        return Failed("what answers is no web server")
+        return Failed("the server there does not speak HTTP")
     return Failed(
-        "the web server there knows no WebSockets; a proxy in between must let them through, as "
-        "docs/deploy/proxies.md tells"
+        "the web server there does not support WebSockets; a proxy in front of the hub must pass them on, "
+        "see docs/deploy/proxies.md"
     )
 
 
@@ -211,7 +211,7 @@ class DialledLine(asyncio.BufferedProtocol):
         broken = self._protocol.parser_exc
         # The library also reports the end of the stream as a parser error: a hub that is killed sends no close frame.
         if broken is not None and not isinstance(broken, EOFError) and self._protocol.close_rcvd is None:
-            return "the hub sent what is no WebSocket frame, or one that is too large"
+            return "the hub sent an invalid or oversized WebSocket frame"
         closed = self._protocol.close_rcvd
         return clean((closed.reason if closed is not None else "") or "connection closed", 200)
 

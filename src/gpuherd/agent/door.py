@@ -113,7 +113,7 @@ class Door:
                     taken, peer = await loop.sock_accept(listening)
                 except OSError as error:  # the visitor is gone again, or there are too many open files
                     self._said.say(
-                        logging.WARNING, f"cannot take a connection on {self.address}: {error.strerror}"
+                        logging.WARNING, f"cannot accept a connection on {self.address}: {error.strerror}"
                     )
                     await asyncio.sleep(0.2)
                     continue
@@ -165,7 +165,7 @@ class Door:
                 visit.reader, visit.writer = reader, asyncio.StreamWriter(transport, protocol, reader, loop)
                 await self._attend(visit)
         except (TimeoutError, OSError, EOFError) as error:  # EOFError: gone in the middle of a request
-            log.debug("a visitor from %s was lost: %r", visit.address, error)
+            log.debug("lost the connection from %s: %r", visit.address, error)
         except Exception:
             log.exception(
                 "failed to answer a request from %s", visit.address
@@ -180,7 +180,7 @@ class Door:
                 visit.head = await visit.reader.readuntil(b"\r\n\r\n")
             except asyncio.LimitOverrunError as error:
                 raise BadRequest(
-                    431, f"the request's head is over the cap of {MAX_HEAD_BYTES} bytes"
+                    431, f"the request's header is larger than {MAX_HEAD_BYTES} bytes"
                 ) from error
             await self._serve(visit, parse_head(visit.head))
         except BadRequest as bad:

@@ -30,8 +30,8 @@ _MAX_SECRET_BYTES = 4096
 _SECRET = re.compile(r"[\x21-\x7e]+")
 _OWN_CREDENTIAL = re.compile(r"ghn_[A-Za-z0-9_-]{43}")
 HOW_TO_ENROL = (
-    "make a join token on the hub with `gpuherd hub token create`, put it in a file on this node and start the agent "
-    "with --join-token-file FILE"
+    "create a join token on the hub with `gpuherd hub token create`, put it in a file on this node and "
+    "start the agent with --join-token-file FILE"
 )
 
 
@@ -63,7 +63,7 @@ def read_secret(file: str, what: str) -> str:
         raise Misconfigured(f"the {what} cannot be read from {file}: {error.strerror}") from error
     text = data.decode("utf-8", errors="replace").strip()
     if len(text) > _MAX_SECRET_BYTES or not _SECRET.fullmatch(text):
-        raise Misconfigured(f"{file} does not hold a {what}: it must be one line of printable characters")
+        raise Misconfigured(f"{file} does not contain a {what}: it must be one line of printable characters")
     return text
 
 
@@ -85,9 +85,9 @@ def check_shown_to(credential_file: Path, address: HubAddress) -> None:
     known_to = enrolled_at(credential_file)
     if known_to is not None and known_to != address.url:
         raise Misconfigured(
-            f"agent.hub_url: this node is enrolled at {clean(known_to, 300)}, and its credential is not shown to "
-            f"{address.url}; to enrol it there delete {credential_file} and start with a join token, or if it is the "
-            f"same hub under another address delete {hub_file(credential_file)}"
+            f"agent.hub_url: this node is enrolled at {clean(known_to, 300)}, and its credential is never "
+            f"sent to {address.url}; to enrol it there, delete {credential_file} and start with a join "
+            f"token; if it is the same hub at another address, delete {hub_file(credential_file)}"
         )
 
 
@@ -122,7 +122,8 @@ class Credentials:
             self._join_token = read_secret(self._join_token_file, "join token")
         else:
             raise Misconfigured(
-                f"this node is not known to {self.address.url}: there is no {self._credential_file}; {HOW_TO_ENROL}"
+                f"this node is not enrolled at {self.address.url}: there is no {self._credential_file}; "
+                f"{HOW_TO_ENROL}"
             )
 
     def get(self) -> str:
@@ -137,7 +138,7 @@ class Credentials:
             return self._credential_file.exists()
         except OSError as error:
             raise Misconfigured(
-                f"{self._credential_file} cannot be looked at: {error.strerror}; let this user read the folder"
+                f"{self._credential_file} cannot be read: {error.strerror}; let this user read the folder"
             ) from error
 
     def _enrol(self) -> None:
@@ -156,9 +157,11 @@ class Credentials:
         try:
             enrolled = msgspec.json.decode(answer, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Failed(f"{self.address.url} answered the enrolment with something else: {error}") from error
+            raise Failed(
+                f"{self.address.url} sent an unexpected response to the enrolment: {error}"
+            ) from error
         if not _SECRET.fullmatch(enrolled.credential):
-            raise Failed(f"{self.address.url} answered the enrolment with an unusable credential")
+            raise Failed(f"{self.address.url} returned an invalid credential")
         self._store(enrolled.credential)
         self._join_token = None
         log.info("enrolled at %s as %s", self.address.url, clean(enrolled.node_id))
@@ -201,7 +204,7 @@ class Credentials:
                 f"agent.hub_url: there is no gpuherd hub at {self.address.url} (HTTP {status}); "
                 "check the address and its base path"
             )
-        what = "does not take this name" if status == 409 else "refused the join token"
+        what = "does not accept this name" if status == 409 else "refused the join token"
         # A hub names the remedy with the reason.
         told = message if "gpuherd" in message else f"{message or 'no reason given'}; {HOW_TO_ENROL}"
         return Misconfigured(f"{self.address.url} {what} (HTTP {status}): {told}")

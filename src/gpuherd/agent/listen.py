@@ -56,8 +56,8 @@ DEFAULT_PORT = 8472
 GOING_AWAY = 1001
 SHORTEST_SECRET = 40
 HOW_TO_SHARE = (
-    "print this node's secret on the hub with `gpuherd hub node secret NAME`, put it in a file that only the agent's "
-    "user can read, and name the file in agent.listen_secret_file"
+    "print this node's secret on the hub with `gpuherd hub node secret NAME`, put it in a file that only "
+    "the agent's user can read, and set agent.listen_secret_file to its path"
 )
 
 
@@ -107,20 +107,20 @@ class Listener:
         elif request.path == "/status":
             await visit.answer(self._status(visit.address, request))
         else:
-            raise BadRequest(404, f"a gpuherd agent listens here; there are {LINK_PATH} and /status")
+            raise BadRequest(404, f"this is a gpuherd agent; it serves {LINK_PATH} and /status")
 
     # --- status -------------------------------------------------------------------------------------------------
 
     def _status(self, address: str, request: Request) -> Response:
         if not self._status_networks.include(address):
-            raise BadRequest(403, f"{address} is in no network of {self._status_networks.key}")
+            raise BadRequest(403, f"{address} is not in any network of {self._status_networks.key}")
         if not _is_own_name(request.headers.get("host", "")):
-            raise BadRequest(421, "ask for this machine by its IP address or its own name")
+            raise BadRequest(421, "use this machine's IP address or host name")
         if request.method != "GET":
-            raise BadRequest(405, "only GET is answered here")
+            raise BadRequest(405, "only GET is supported here")
         report = self._latest()
         if report is None:
-            raise BadRequest(503, "nothing was read yet; ask again in a moment")
+            raise BadRequest(503, "no data yet; try again in a moment")
         return Response(status=200, body=msgspec.json.encode(report) + b"\n", content_type="application/json")
 
     # --- hub ----------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Listener:
         offered = [name.strip() for name in request.headers.get("sec-websocket-protocol", "").split(",")]
         if SUBPROTOCOL not in offered:
             raise BadRequest(
-                426, f"this agent speaks {SUBPROTOCOL}; install a gpuherd of the same major version"
+                426, f"this agent uses {SUBPROTOCOL}; install a gpuherd of the same major version"
             )
         line = HubLine(visit)
         if not await line.accept(visit.head):
@@ -138,7 +138,7 @@ class Listener:
             await self._prove(line)
         except (Refused, LineLost) as failed:
             # How it failed is told to our own log only.
-            self._said.say(logging.WARNING, f"a hub at {visit.address} did not prove itself: {failed}")
+            self._said.say(logging.WARNING, f"a hub at {visit.address} failed to authenticate: {failed}")
             await line.close(UNPROVEN, "hub_unproven")
             return
         visit.welcome()
@@ -157,9 +157,7 @@ class Listener:
             agent_nonce=agent_nonce,
             channel=self._channel,
         ):
-            raise Refused(
-                "hub_unproven", f"its proof is wrong, so its secret is not this node's; {HOW_TO_SHARE}"
-            )
+            raise Refused("hub_unproven", f"its secret is not this node's; {HOW_TO_SHARE}")
         mine = proof(
             self._secret, "agent", hub_nonce=hub.nonce, agent_nonce=agent_nonce, channel=self._channel
         )
@@ -210,10 +208,10 @@ class Listener:
 
 def _secret(file: str | None) -> str:
     if file is None:
-        raise Misconfigured(f"agent.listen_secret_file: is needed to listen; {HOW_TO_SHARE}")
+        raise Misconfigured(f"agent.listen_secret_file: is required to listen; {HOW_TO_SHARE}")
     secret = read_secret(file, "secret of this node")
     if len(secret) < SHORTEST_SECRET:
-        raise Misconfigured(f"{file} does not hold a secret made by a hub; {HOW_TO_SHARE}")
+        raise Misconfigured(f"{file} does not contain a secret created by a hub; {HOW_TO_SHARE}")
     if file != "-" and Path(file).stat().st_mode & 0o044:
         log.warning("other users can read %s and act as this node's hub; run: chmod 600 %s", file, file)
     return secret

@@ -55,9 +55,12 @@ class ListenAddress(Struct, frozen=True, kw_only=True):
 
     def _remedy(self, error: OSError) -> str:
         if error.errno == errno.EADDRINUSE:
-            return f"port {self.port} of {self.host} is taken by another program; stop that one or choose another port"
+            return (
+                f"port {self.port} of {self.host} is used by another program; stop that program or choose "
+                "another port"
+            )
         if error.errno in (errno.EACCES, errno.EPERM):
-            return f"this user may not listen on port {self.port}; choose a port above 1023"
+            return f"this user is not allowed to listen on port {self.port}; choose a port above 1023"
         if error.errno == errno.EADDRNOTAVAIL:
             return f"this machine has no address {self.host}; choose one of its own, or 0.0.0.0 for all"
         return f"cannot listen on {self}: {error.strerror}"
@@ -86,7 +89,8 @@ class Networks:
                 self._networks.append(ipaddress.ip_network(network))
             except ValueError as error:
                 raise Misconfigured(
-                    f'{key}: "{network}" is no network ({error}); write for example "192.168.0.0/24" or "10.0.0.7"'
+                    f'{key}: "{network}" is not a network ({error}); write for example "192.168.0.0/24" or '
+                    '"10.0.0.7"'
                 ) from error
 
     def include(self, address: str) -> bool:

@@ -36,8 +36,8 @@ class StateLock:
         except OSError as error:
             os.close(fd)
             raise Misconfigured(
-                f"another agent uses the state folder {folder}; stop that one or choose another "
-                "folder with --state-dir"
+                f"another agent uses the state folder {folder}; stop that agent or choose another folder "
+                "with --state-dir"
             ) from error
         self._fd = fd
 

@@ -66,8 +66,8 @@ class Agent:
     ) -> None:
         if settings.hub_url is not None and settings.listen is not None:
             raise Misconfigured(
-                "agent.listen, agent.hub_url: an agent either waits for the hub to dial it or dials the hub; remove "
-                "one of the two (--listen and --hub on the command line)"
+                "agent.listen, agent.hub_url: an agent either connects to the hub or waits for the hub to "
+                "connect; remove one of the two (--listen and --hub on the command line)"
             )
         credentials = _credentials(settings, state_dir)
         self._lock = StateLock(state_dir)
@@ -224,8 +224,9 @@ class Agent:
         problems = reading.sample.problems
         if self._slowness.is_lasting(usual):
             text = (
-                f"reading takes longer than the interval of {usual:g} s: a sample comes every {interval:g} s. "
-                "Look for what slows the driver down (persistence mode off, a failing GPU), or set a longer interval"
+                f"reading takes longer than the interval of {usual:g} s: a sample is taken every "
+                f"{interval:g} s. Look for what slows the driver down (persistence mode off, a failing "
+                "GPU), or set a longer interval"
             )
             problems += (Problem(code="slow_driver", message=clean(text, SENTENCE_LENGTH)),)
         sample = msgspec.structs.replace(reading.sample, problems=problems, interval_seconds=interval)
@@ -234,7 +235,7 @@ class Agent:
     def _blindness(self) -> tuple[Problem, ...]:
         if self._blind_since is None:
             self._blind_since = self._node_time()
-        text = f"nothing can be read on this node: {self.watch.trouble or 'the probe does not answer'}"
+        text = f"no data can be read on this node: {self.watch.trouble or 'the probe does not respond'}"
         return (
             Problem(
                 code="host_failed",
@@ -299,7 +300,7 @@ def _credentials(settings: AgentSettings, state_dir: Path) -> Credentials | None
         return None
     if settings.hub_url is None:
         raise Misconfigured(
-            "agent.hub_url: is needed to report anywhere; give it in the file or with --hub, or let the hub dial this "
+            "agent.hub_url: is required; set it in the file or with --hub, or let the hub connect to this "
             "node with --listen"
         )
     credentials = Credentials(

@@ -51,8 +51,8 @@ class NodeInfoPort:
         """Check the settings; ``Misconfigured`` names the key."""
         if settings.node_info_password_file is None:
             raise Misconfigured(
-                "agent.node_info_password_file: is needed with agent.node_info_listen; put the password that the old "
-                "main node sends into a file"
+                "agent.node_info_password_file: is required with agent.node_info_listen; put the password "
+                "that the old main node sends into a file"
             )
         address = ListenAddress.parse("agent.node_info_listen", settings.node_info_listen or "", DEFAULT_PORT)
         self._password = read_secret(settings.node_info_password_file, "password")
@@ -67,7 +67,7 @@ class NodeInfoPort:
         log.warning(
             "serving the older tool's POST /get-status on %s: its password can be read on the network%s",
             self.door.address,
-            "" if self._password != DEFAULT_PASSWORD else ", and is the one that everyone knows",
+            "" if self._password != DEFAULT_PASSWORD else ", and is the old tool's well-known default",
         )
         await self.door.run()
 
@@ -75,19 +75,19 @@ class NodeInfoPort:
         if not self._networks.include(visit.address):
             self._said.say(
                 logging.WARNING,
-                f"{visit.address} asked for the status, but is in no network of {self._networks.key}",
+                f"{visit.address} requested the status, but is not in any network of {self._networks.key}",
             )
-            raise BadRequest(403, f"{visit.address} is in no network of {self._networks.key}")
+            raise BadRequest(403, f"{visit.address} is not in any network of {self._networks.key}")
         if request.path != "/get-status":
-            raise BadRequest(404, "there is only /get-status here")
+            raise BadRequest(404, "only /get-status is served here")
         if request.method != "POST":
-            raise BadRequest(405, "only POST is answered here")
+            raise BadRequest(405, "only POST is supported here")
         if self._guesses.are_too_many(visit.address):
             raise BadRequest(429, "too many wrong passwords; wait a minute")
         self._check(visit.address, await visit.body(request))
         report = self._latest()
         if report is None:
-            raise BadRequest(503, "nothing was read yet; ask again in a moment")
+            raise BadRequest(503, "no data yet; try again in a moment")
         answer = node_info(report, _local_time(report.sample.time))
         await visit.answer(
             Response(status=200, body=msgspec.json.encode(answer), content_type="application/json")
@@ -101,7 +101,7 @@ class NodeInfoPort:
             raise BadRequest(400, 'send JSON: {"passwd": "…"}') from error
         if not hmac.compare_digest(asked.passwd.encode("utf-8", "surrogatepass"), self._password.encode()):
             self._guesses.note(address)
-            self._said.say(logging.WARNING, f"{address} asked for the status with a wrong password")
+            self._said.say(logging.WARNING, f"{address} requested the status with a wrong password")
             raise BadRequest(403, "the password is wrong")
 
 

@@ -201,7 +201,7 @@ class CurrentRun:
             lost += 1
         if lost:
             self._disk.count_dropped(lost)
-            self._say_dropped(lost, "memory for waiting frames is full")
+            self._say_dropped(lost, "the memory buffer for reports is full")
 
     def unsynced(self) -> int | None:
         """A descriptor of the file that the disk does not have for sure yet; the caller syncs and closes it."""

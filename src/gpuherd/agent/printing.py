@@ -37,8 +37,8 @@ async def reports(watch: ProbeWatch, interval_seconds: float) -> AsyncIterator[R
             yield numbering.report(reading)
         else:
             failures += 1
-            why = watch.trouble or "the probe does not answer"
+            why = watch.trouble or "the probe does not respond"
             if failures >= MOST_FAILURES:
-                raise Failed(f"nothing can be read on this node: {why}")
+                raise Failed(f"no data can be read on this node: {why}")
             log.warning("%s", why)
         await asyncio.sleep(ticks.wait_seconds())

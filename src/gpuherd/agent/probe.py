@@ -137,7 +137,7 @@ class Session:
         self._note_host(-1, "idle")
         report = with_kept(report, self._orders.kept, self._orders.remembered, self._problems)
         if (mismatch := report.mismatch()) is not None:
-            return Trouble(message=f"the report does not fit together: {mismatch}")
+            return Trouble(message=f"the report is inconsistent: {mismatch}")
         facts = None if report.facts == self._facts else report.facts
         table = None if report.table == self._table else report.table
         self._facts, self._table = report.facts, report.table
@@ -154,7 +154,9 @@ def _made(target: str, *arguments: Any, **options: Any) -> Any:
     try:
         return factory(*arguments, **options)
     except TypeError as error:
-        raise Misconfigured(f"{target} cannot be made with the options {sorted(options)}: {error}") from error
+        raise Misconfigured(
+            f"{target} cannot be created with the options {sorted(options)}: {error}"
+        ) from error
 
 
 def _die_with_parent(parent_pid: int) -> None:

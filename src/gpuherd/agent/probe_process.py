@@ -124,7 +124,7 @@ class Probe:
         if isinstance(answer, Trouble):
             raise Failed(answer.message)
         if not isinstance(answer, Reading):
-            raise Failed("the probe answered out of turn")
+            raise Failed("the probe sent an unexpected response")
         return answer
 
     async def _start(self) -> None:
@@ -132,7 +132,7 @@ class Probe:
         if isinstance(answer, Trouble):
             raise Misconfigured(answer.message)
         if not isinstance(answer, Started):
-            raise Failed("the probe answered out of turn")
+            raise Failed("the probe sent an unexpected response")
         self._is_started = True
 
     async def _exchange(
@@ -153,9 +153,7 @@ class Probe:
             answer.cancel()
             raise await self._death() from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Failed(
-                f"a collector made a report that breaks the model: {clean(str(error), 300)}"
-            ) from error
+            raise Failed(f"a collector returned an invalid report: {clean(str(error), 300)}") from error
         finally:
             patience.end()
 
@@ -166,7 +164,7 @@ class Probe:
         code = self._process.returncode
         position = self._marker.position
         if code is None:
-            return ProbeLost("hung", position, "the probe closed its channel but does not end")
+            return ProbeLost("hung", position, "the probe closed its channel but does not exit")
         if code < 0:
             name = signal.Signals(-code).name
             loss: Loss = "ended" if -code in _OUTSIDE_SIGNALS or not position.collector else "crashed"
@@ -252,7 +250,7 @@ class Patience:
             self._timer = self._loop.call_later(self._look_seconds, self._look)
         elif not self._answer.done():
             position = self._marker.position
-            waited = f"no answer for {now - self._started:.1f} s in {position.call}"
+            waited = f"no response for {now - self._started:.1f} s in {position.call}"
             self._answer.set_exception(ProbeLost("hung", position, waited))
 
     def _is_stuck_on_a_gpu(self) -> bool:

@@ -127,8 +127,8 @@ def _problem(ban: Ban, uuid: str | None, is_fault: bool) -> Problem:
     what = "hangs" if ban.code == "driver_hung" else "crashed"
     where = "" if ban.device == WHOLE_DRIVER else f" on GPU {ban.device}"
     text = (
-        f"the driver {what} in {ban.call or 'a call'}{where}; it is tried again from time to time. "
-        "If it stays so: look for Xid or NVRM lines in `dmesg`, then reset the GPU or reboot"
+        f"the driver {what} in {ban.call or 'a call'}{where}; the agent retries from time to time. If this "
+        "persists, look for Xid or NVRM lines in `dmesg`, then reset the GPU or reboot"
     )
     return Problem(
         code=ban.code,

@@ -16,7 +16,7 @@ from gpuherd.wire.frames import SUBPROTOCOL
 __all__ = ["OTHER_PROTOCOL", "HandshakeRefused", "hub_code", "refusal"]
 
 OTHER_PROTOCOL = "unsupported_protocol"
-_PROXIES = "docs/deploy/proxies.md tells what a proxy has to do"
+_PROXIES = "see docs/deploy/proxies.md"
 
 
 class _Detail(Struct, frozen=True):
@@ -55,18 +55,19 @@ def refusal(refused: HandshakeRefused, url: str) -> Failed:
         )
     if status == 426 or (code is None and (status < 300 or status in (400, 501))):
         return NeedsPerson(
-            f"{url} opens no WebSocket (HTTP {status}): a proxy before the hub does not pass it on. Have it pass on "
-            "the headers Upgrade and Connection, over HTTP/1.1; in nginx that is proxy_http_version 1.1, "
-            f'proxy_set_header Upgrade $http_upgrade and proxy_set_header Connection "upgrade"; {_PROXIES}'
+            f"{url} does not open a WebSocket (HTTP {status}): a proxy in front of the hub does not pass "
+            "it on. Configure the proxy to pass on the headers Upgrade and Connection over HTTP/1.1; in "
+            "nginx: proxy_http_version 1.1, proxy_set_header Upgrade $http_upgrade and proxy_set_header "
+            f'Connection "upgrade"; {_PROXIES}'
         )
     if code is None and (status < 400 or status in (401, 403, 407)):
         return NeedsPerson(
-            f"a proxy before the hub at {url} asks for a login (HTTP {status}), and this node is not a person. Have it "
-            f"let api/v1/agent and api/v1/enroll through; {_PROXIES}"
+            f"a proxy in front of the hub at {url} requires a login (HTTP {status}), but agents cannot log "
+            f"in. Configure it to let api/v1/agent and api/v1/enroll through; {_PROXIES}"
         )
     if status in (401, 403):
         return NeedsPerson(
-            f"{url} does not know this node's credential (HTTP {status}). To enrol again delete the credential file, "
-            f"{HOW_TO_ENROL}"
+            f"{url} does not know this node's credential (HTTP {status}). To enrol again, delete the "
+            f"credential file, {HOW_TO_ENROL}"
         )
-    return Failed(f"{url} does not take connections now (HTTP {status})")
+    return Failed(f"{url} does not accept connections now (HTTP {status})")

@@ -67,7 +67,7 @@ def parse_head(head: bytes) -> Request:
     lines = head.decode("latin-1").split("\r\n")[:-2]
     match = _REQUEST_LINE.fullmatch(lines[0]) if lines else None
     if match is None:
-        raise BadRequest(400, "this is no HTTP/1.1 request")
+        raise BadRequest(400, "this is not an HTTP/1.1 request")
     headers: dict[str, str] = {}
     for line in lines[1:]:
         # By hand: an expression for blanks on both sides of a value takes the cube of its length when it fails.
@@ -84,7 +84,7 @@ def body_length(request: Request) -> int:
         raise BadRequest(411, "send the length of the body in Content-Length")
     length = request.headers.get("content-length", "0")
     if not length.isascii() or not length.isdigit():
-        raise BadRequest(400, "Content-Length is no number")
+        raise BadRequest(400, "Content-Length is not a number")
     if len(length) > 9 or int(length) > MAX_BODY_BYTES:
-        raise BadRequest(413, f"the body is over the cap of {MAX_BODY_BYTES} bytes")
+        raise BadRequest(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
     return int(length)

@@ -49,6 +49,6 @@ def resolve(target: str) -> Any:
         return getattr(import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise Misconfigured(
-            f"{target!r} cannot be loaded: {error}; it must name an installed module and a class in it, "
-            "as in 'package.module:Class'"
+            f"{target!r} cannot be loaded: {error}; it must be an installed module and a class in it, such "
+            "as 'package.module:Class'"
         ) from error

@@ -97,7 +97,7 @@ class Talk:
             try:
                 frame = self._decoder.decode(message)
             except Refused as refused:
-                raise NeedsPerson(f"{self._peer} sent what is no frame: {refused}") from refused
+                raise NeedsPerson(f"{self._peer} sent an invalid frame: {refused}") from refused
             if isinstance(frame, Ack):
                 self._acked(frame)
             elif isinstance(frame, Welcome):
@@ -167,7 +167,7 @@ class Talk:
             async with asyncio.timeout(WELCOME_SECONDS):
                 welcome = await self._welcome
         except TimeoutError as error:
-            raise Failed(f"{self._peer} does not answer to hello") from error
+            raise Failed(f"{self._peer} did not respond to the hello") from error
         run.ack(welcome.resume_after_seq)
         return welcome
 

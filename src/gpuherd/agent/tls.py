@@ -22,8 +22,8 @@ def tls_context(ca_file: str | None) -> SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:  # ssl.SSLError is one
         raise Misconfigured(
-            f"agent.tls_ca_file: {ca_file} cannot be used ({error.strerror or error}); it must be readable and hold "
-            "certificates in PEM form"
+            f"agent.tls_ca_file: {ca_file} cannot be used ({error.strerror or error}); it must be readable "
+            "and contain certificates in PEM format"
         ) from error
 
 
@@ -38,7 +38,8 @@ def server_tls_context(certificate: str, key: str) -> SSLContext:
     except OSError as error:
         raise Misconfigured(
             f"agent.listen_tls_certificate, agent.listen_tls_key: {certificate} and {key} cannot be used "
-            f"({error.strerror or error}); they must be readable and hold a certificate and its key in PEM form"
+            f"({error.strerror or error}); they must be readable and contain a certificate and its key in "
+            "PEM format"
         ) from error
     return context
 
@@ -53,5 +54,5 @@ def certificate_in(file: str) -> bytes:
         re.DOTALL,
     )
     if found is None:
-        raise Misconfigured(f"agent.listen_tls_certificate: {file} holds no certificate in PEM form")
+        raise Misconfigured(f"agent.listen_tls_certificate: {file} contains no certificate in PEM format")
     return ssl.PEM_cert_to_DER_cert(found[0])

@@ -123,7 +123,7 @@ class ProbeWatch:
             probe.kill()
         for probe in probes:
             if not await probe.gone(KILL_PATIENCE_SECONDS):
-                log.warning("the collector process %d does not end; leaving it behind", probe.pid)
+                log.warning("the collector process %d does not exit; leaving it running", probe.pid)
             probe.release()
 
     # --- starting -----------------------------------------------------------------------------------------------
@@ -165,8 +165,9 @@ class ProbeWatch:
             return ()
         if self._stuck:
             text = (
-                f"the driver hangs in {self._stuck_call}: a probe (pid {self._stuck[0].pid}) is stuck in the kernel "
-                "and cannot be ended. No GPU of this node is read until it is gone; a reboot may be needed"
+                f"the driver hangs in {self._stuck_call}: a probe (pid {self._stuck[0].pid}) is stuck in "
+                "the kernel and cannot be stopped. The GPUs of this node are not read until it exits; you "
+                "may have to reboot"
             )
             return (
                 Problem(
@@ -179,15 +180,13 @@ class ProbeWatch:
         if self._trial_trouble is not None:
             text = f"the GPUs cannot be read: {self._trial_trouble}"
             return (Problem(code="driver_failed", message=clean(text, SENTENCE_LENGTH), is_fault=True),)
-        return (
-            Problem(code="gpus_pending", message="the GPUs are being opened; nothing is known of them yet"),
-        )
+        return (Problem(code="gpus_pending", message="the GPUs are being opened; there is no data yet"),)
 
     def _spawn(self, orders: Orders) -> Probe | None:
         try:
             return Probe(orders, kill_group=self._kill_group)
         except OSError as error:
-            self._ended(f"a probe cannot be started: {error}; check the limits on processes and open files")
+            self._ended(f"cannot start a probe: {error}; check the limits on processes and open files")
             return None
 
     # --- asking -------------------------------------------------------------------------------------------------
@@ -289,7 +288,7 @@ class ProbeWatch:
         log.warning("lost the collector process %d: %s", probe.pid, lost)
         await self._end(probe, lost.position.call)
         if lost.loss == "ended" or not lost.position.collector:
-            self._ended(f"the probe was lost while it read the host: {lost}")
+            self._ended(f"the probe was lost while reading the host: {lost}")
         elif is_trial and self._live is not None and self._live.has_gpus:
             # All was well without the GPUs that were being tried again: they are to blame, wherever it stopped.
             self.quarantine.prolong(self._retried, now=self._monotonic())

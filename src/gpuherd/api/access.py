@@ -81,9 +81,9 @@ def check_access(viewer: Viewer, access: Access) -> None:
 
 
 _NEEDED = {
-    Access.BOOK: "the role member, and of a token the scope book",
+    Access.BOOK: "the role member, and for a token the scope book",
     Access.SELF: "a login in the browser; an API token is not enough",
-    Access.ADMIN: "the role admin, and of a token the scope admin",
+    Access.ADMIN: "the role admin, and for a token the scope admin",
     Access.ADMIN_SELF: "the role admin and a login in the browser; an API token is not enough",
     Access.LOOK: "the scope read",
     Access.COUNTS: "the scope read",

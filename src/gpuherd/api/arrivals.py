@@ -114,8 +114,8 @@ class ArrivedNodes:
         if is_namesake and self._silent_seconds(node) <= longest_silence:
             raise Refused(
                 "name_taken",
-                f"{_told(arrival)} would be {node.node_id} here, and so is {_told(known)}; give one of them another "
-                "name",
+                f"{_told(arrival)} would become node {node.node_id} here, but so would {_told(known)}; "
+                "give one of them another name",
             )
         if is_namesake or known.shown != arrival.shown:
             self._fleet.add_node(node.node_id, arrival.shown or arrival.name, arrival.way)

@@ -34,15 +34,15 @@ class CommandReads:
 
     def note_herd(self, viewer: Viewer) -> None:
         """Note that someone has read the whole herd by the API."""
-        self._note(viewer, "herd", "all nodes, by the API")
+        self._note(viewer, "herd", "all nodes, through the API")
 
     def note_node(self, viewer: Viewer, node_id: str) -> None:
         """Note that someone has read one node by the API."""
-        self._note(viewer, node_id, "one node, by the API")
+        self._note(viewer, node_id, "one node, through the API")
 
     def note_usage(self, viewer: Viewer) -> None:
         """Note that someone has read who was on which device when, by the API."""
-        self._note(viewer, "usage", "stays on devices, by the API")
+        self._note(viewer, "usage", "sessions on devices, through the API")
 
     def note_names_shown(self, networks: Iterable[str]) -> None:
         """Note that people in these networks see names without a login, as of now."""

@@ -325,9 +325,9 @@ class Hub:
             self._reads.note_names_shown(self.settings.public_networks)
         self._supervisor.add("remember devices", self._save_memory, every_seconds=RECORDS_SECONDS)
         self._supervisor.add("write audit log", self._write_reads, every_seconds=RECORDS_SECONDS)
-        self._supervisor.add("note use of keys", front.identity.note_use, every_seconds=KEY_USE_SECONDS)
-        self._supervisor.add("forget what is old", self.forget_old, every_seconds=FORGET_SECONDS)
-        self._supervisor.add("look after records", self._look_after_records, every_seconds=CARE_SECONDS)
+        self._supervisor.add("record use of keys", front.identity.note_use, every_seconds=KEY_USE_SECONDS)
+        self._supervisor.add("delete old data", self.forget_old, every_seconds=FORGET_SECONDS)
+        self._supervisor.add("check the database", self._look_after_records, every_seconds=CARE_SECONDS)
         self._supervisor.add(
             "check records", self._check_records, every_seconds=CHECK_SECONDS, deadline_seconds=None
         )
@@ -418,7 +418,7 @@ class Hub:
     async def run_until(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set; ``Failed`` if the web server ends before that."""
         if self._server is None:
-            raise RuntimeError("the hub is not started")
+            raise RuntimeError("the hub has not started")
         stopping = asyncio.ensure_future(stop.wait())
         serving = asyncio.ensure_future(self._server.wait_until_stopped())
         try:
@@ -669,13 +669,13 @@ class Hub:
     @property
     def _admitted(self) -> Admission:
         if self._admission is None:
-            raise RuntimeError("the hub is not started")
+            raise RuntimeError("the hub has not started")
         return self._admission
 
     @property
     def _entered(self) -> Front:
         if self._front is None:
-            raise RuntimeError("the hub is not started")
+            raise RuntimeError("the hub has not started")
         return self._front
 
     @property
@@ -717,14 +717,14 @@ class Hub:
     def calendars(self) -> Calendars:
         """Bookings for calendar programs."""
         if self._calendars is None:
-            raise RuntimeError("the hub is not started")
+            raise RuntimeError("the hub has not started")
         return self._calendars
 
     @property
     def bookings(self) -> BookingDesk:
         """Who has which device when."""
         if self._desk is None:
-            raise RuntimeError("the hub is not started")
+            raise RuntimeError("the hub has not started")
         return self._desk
 
     @property
@@ -802,7 +802,7 @@ class Hub:
     def health(self) -> Health:
         """Tell how the hub is doing."""
         if self._keeper is None:
-            raise RuntimeError("the hub is not started")
+            raise RuntimeError("the hub has not started")
         loops, store, flapping = self._supervisor.health(), self._keeper.health(), self.links.flapping()
         reasons = [
             failing_reason(loop)

@@ -15,9 +15,9 @@ def hub_clock_notice(doubt: HubClockDoubt) -> FleetNotice:
     off = f"{_about(abs(doubt.ahead_seconds))} {'ahead of' if doubt.ahead_seconds > 0 else 'behind'}"
     return FleetNotice(
         code="hub_clock",
-        message=f"the hub's clock is {off} those of {doubt.agreeing_nodes} of {doubt.heard_nodes} nodes, so it is "
-        "probably the hub's clock that is wrong, and samples and bookings have wrong times; set the clock of the hub's "
-        "machine, for example by NTP",
+        message=f"the hub's clock is {off} those of {doubt.agreeing_nodes} of {doubt.heard_nodes} nodes, "
+        "so the hub's clock is probably wrong, and so are the times of samples and bookings; set "
+        "the clock of the hub's machine, for example with NTP",
     )
 
 

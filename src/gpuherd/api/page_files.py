@@ -30,7 +30,7 @@ _NOT_BUILT = """<!doctype html>
 <h1>gpuherd is running, but its page was not built</h1>
 <p>Packages from the index contain it. In a source tree, build it with <code>pip install -e .</code>
 and start again.</p>
-<p>The data is there all the same: <a href="api/v1/fleet">api/v1/fleet</a>,
+<p>You can still read the data: <a href="api/v1/fleet">api/v1/fleet</a>,
 <a href="api/v1/health">api/v1/health</a>.</p>
 </body>
 </html>

@@ -269,7 +269,7 @@ class Reception:
         try:
             # First what costs nothing: anyone may ask.
             if self.is_set_up:
-                raise Refused("setup_done", "this hub has an admin already; log in instead")  # noqa: TRY301
+                raise Refused("setup_done", "this hub already has an admin; log in instead")  # noqa: TRY301
             wanted = setup_digest(code)
             name = account_name(name)
             check_new_password(password, name)

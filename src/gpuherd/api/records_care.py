@@ -30,8 +30,8 @@ __all__ = ["MISSING", "RecordsCare", "forget_seen", "refuse_missing", "start_afr
 log = logging.getLogger(__name__)
 
 MISSING = (
-    "records are missing: the database is empty, but this hub has known nodes or accounts; stop the hub, then restore "
-    "a backup with `gpuherd hub restore FILE`, or start afresh with `gpuherd hub start-afresh`"
+    "the database is empty, although this hub has had nodes or accounts; stop the hub, then restore a "
+    "backup with `gpuherd hub restore FILE`, or start afresh with `gpuherd hub start-afresh`"
 )
 FULL = (
     "the hub's disk is full: everything can be read, but nothing can be changed or recorded; free some space"
@@ -125,7 +125,7 @@ def start_afresh(engine: Engine, state_dir: Path, *, now: float) -> None:
     if not _counts(engine).are_none:
         raise Refused(
             "records_not_empty",
-            "the records are not empty, so there is nothing to start afresh; nothing was changed",
+            "the database is not empty, so there is no need to start afresh; nothing was changed",
         )
     with writing(engine) as connection:
         by = Actor(account_id=None, label="command line")
@@ -162,8 +162,8 @@ class RecordsCare:
             self._trouble = FleetNotice(code="records_missing", message=MISSING, since=now)
         elif seen is not None and counts.lacks(seen):
             message = (
-                "the records lack the last changes of nodes, accounts, bookings or the audit log that this hub has "
-                f"seen: they were damaged or replaced by an older copy; unless that was intended, {RESTORE}"
+                "the database lacks recent changes to nodes, accounts, bookings or the audit log: it was "
+                f"damaged or replaced by an older copy; unless you did this on purpose, {RESTORE}"
             )
             self._trouble = FleetNotice(code="records_older", message=message, since=now)
         if self._trouble is not None:
@@ -202,7 +202,7 @@ class RecordsCare:
         if found is None:
             self._damage = None
         elif self._damage is None:
-            message = f"the records are damaged ({found}); {RESTORE}"
+            message = f"the database is damaged ({found}); {RESTORE}"
             self._damage = FleetNotice(code="records_damaged", message=message, since=now)
             log.error("%s", message)
 

@@ -401,4 +401,4 @@ async def _ended(tasks: Sequence[asyncio.Future[None]]) -> None:
     for error in filter(None, (task.exception() for task in done if not task.cancelled())):
         log.warning("stopping: %s: %s", type(error).__name__, error)
     if late:
-        log.warning("stopping: %d connections did not end within %g s", len(late), STOP_SECONDS)
+        log.warning("stopping: %d connections did not close within %g s", len(late), STOP_SECONDS)

@@ -57,8 +57,8 @@ def claim_address(address: ListenAddress, key: str = "hub.listen") -> ListenAddr
 def _remedy(address: ListenAddress, error: OSError, key: str) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            f"{key}: port {address.port} of {address.host} is taken, perhaps by another gpuherd; stop that "
-            "one or choose another port"
+            f"{key}: port {address.port} of {address.host} is in use, perhaps by another gpuherd; stop "
+            "that program or choose another port"
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{key}: this user is not allowed to listen on port {address.port}; choose a port above 1023"

@@ -161,23 +161,24 @@ class HubSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         networks = parse_networks(self.public_networks, "hub.public_networks")
         if self.public == "names" and not networks:
             raise Misconfigured(
-                'hub.public_networks: is empty; public = "names" needs the networks whose people may see names, for '
-                'example ["192.168.0.0/24"]'
+                'hub.public_networks: is empty; public = "names" needs the networks from which people may '
+                'see names, for example ["192.168.0.0/24"]'
             )
         if networks and self.public != "names":
             raise Misconfigured(
-                'hub.public_networks: is for public = "names" only; take it out, or set hub.public = "names"'
+                'hub.public_networks: only works with public = "names"; remove it, or set hub.public = '
+                '"names"'
             )
         proxies = parse_networks(self.trusted_proxies, "hub.trusted_proxies")
         for text, network in zip(self.public_networks, networks, strict=True):
             if network.prefixlen == 0:
                 raise Misconfigured(
-                    f'hub.public_networks: "{text}" is everyone; list only the networks of your own people'
+                    f'hub.public_networks: "{text}" includes everyone; list only your own networks'
                 )
             if any(network.version == proxy.version and network.subnet_of(proxy) for proxy in proxies):  # type: ignore[arg-type]
                 raise Misconfigured(
-                    f'hub.public_networks: "{text}" is in hub.trusted_proxies, so whoever asks from there counts as a '
-                    "proxy and never as a person; name only the proxies themselves there"
+                    f'hub.public_networks: "{text}" is in hub.trusted_proxies, so every request '
+                    "from it counts as a proxy's and never as a person's; list only the proxies themselves there"
                 )
 
     def check(self) -> None:

@@ -45,7 +45,8 @@ def make_state_dir(folder: Path) -> None:
         _close_to_writers(folder)
     except OSError as error:
         raise Misconfigured(
-            f"hub.state_dir: cannot make {folder}: {error.strerror}; choose a folder that this user can write to"
+            f"hub.state_dir: cannot create {folder}: {error.strerror}; choose a folder that this user can "
+            "write to"
         ) from error
 
 
@@ -57,8 +58,8 @@ def lock_state_dir(folder: Path) -> int:
     descriptor = try_lock_state_dir(folder)
     if descriptor is None:
         raise Misconfigured(
-            f"hub.state_dir: another hub runs with {folder}; stop that one or choose another folder. (If it is a "
-            "restore, wait until it is done.)"
+            f"hub.state_dir: another hub runs with {folder}; stop that hub or choose another folder. (If a "
+            "restore is running, wait until it is done.)"
         )
     return descriptor
 

@@ -51,7 +51,7 @@ class StaticFile(Struct, frozen=True):
         """Answer GET and HEAD; ``HttpError`` 405 for other methods."""
         if scope["method"] not in ("GET", "HEAD"):
             raise HttpError(
-                405, "method_not_allowed", "this address can only be read", headers={"Allow": "GET, HEAD"}
+                405, "method_not_allowed", "this address is read-only", headers={"Allow": "GET, HEAD"}
             )
         headers = [
             (b"etag", self.etag),

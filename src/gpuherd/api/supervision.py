@@ -83,7 +83,7 @@ class Loop:
         except asyncio.CancelledError:
             if _is_ended():
                 raise
-            log.debug("%s: waiting was broken off from within", self.name)
+            log.debug("%s: the wait was cancelled from inside the hub", self.name)
         except Exception as error:  # noqa: BLE001 - the next round will meet the same and tell it
             log.debug("%s: waiting was cut short: %s", self.name, error)
 
@@ -98,7 +98,7 @@ class Loop:
         except asyncio.CancelledError:
             if _is_ended():
                 raise
-            self._failed("was broken off from within")
+            self._failed("was cancelled from inside the hub")
         except GpuherdError as error:
             self._failed(str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the other loops and the next round go on

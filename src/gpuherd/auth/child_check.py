@@ -53,7 +53,7 @@ class ChildChecks:
             return msgspec.json.decode(written[:MAX_ANSWER_BYTES], type=answer)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Failed(
-                f"{self._what} cannot be asked: the check ended with code {code}; see the hub's log"
+                f"{self._what} could not be checked: the check exited with code {code}; see the hub's log"
             ) from None
 
     def _run(self, question: bytes) -> tuple[bytes, int]:

@@ -121,8 +121,8 @@ class Enrolment:
         if not token.startswith(JOIN_TOKEN_PREFIX) or len(token) > _MAX_SECRET_LENGTH:
             raise Refused(
                 "token_invalid",
-                f"this is no join token: those start with {JOIN_TOKEN_PREFIX} and are made on the hub with "
-                "`gpuherd hub token create`",
+                f"this is not a join token: join tokens start with {JOIN_TOKEN_PREFIX} and are created on "
+                "the hub with `gpuherd hub token create`",
             )
         if credential is None:
             return self._add(name, now, by, digest(token))
@@ -140,8 +140,8 @@ class Enrolment:
         if node_id != node_id_for(clean(name)):
             raise Refused(
                 "credential_taken",
-                f"this credential is that of node {node_id}; if this machine was copied from it, delete the copied "
-                "files in the agent's state folder and start the agent again",
+                f"this credential belongs to node {node_id}; if this machine was copied from it, delete "
+                "the copied files in the agent's state folder and start the agent again",
             )
         return self._enrolled(node_id, name, credential)
 

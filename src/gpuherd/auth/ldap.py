@@ -72,8 +72,8 @@ def _vouched(answer: LdapAnswer) -> VouchedFor:
     name = next((name for told in answer.names if (name := clean_name(told)) is not None), None)
     if name is None:
         raise Failed(
-            f'the directory calls this account "{clean(answer.names[0], 60)}", which is no name for one here; set '
-            "login.ldap.name_attribute to another attribute"
+            f'the directory calls this account "{clean(answer.names[0], 60)}", which is not a valid '
+            "account name; set login.ldap.name_attribute to another attribute"
         )
     return VouchedFor(
         source="ldap",
@@ -95,11 +95,11 @@ def _check(settings: LdapSettings) -> None:
         )
     if address.path.strip("/") or address.query:
         raise Misconfigured(
-            "login.ldap.url: takes scheme, host and port only; the rest goes into search_base"
+            "login.ldap.url: must contain only scheme, host and port; put the rest into search_base"
         )
     if address.scheme == "ldaps" and settings.starttls:
         raise Misconfigured(
-            "login.ldap.starttls: ldaps:// is TLS from the start; remove it, or write ldap://"
+            "login.ldap.starttls: ldaps:// already uses TLS; remove starttls, or write ldap://"
         )
     if address.scheme == "ldap" and not settings.starttls and not settings.insecure:
         raise Misconfigured(
@@ -110,10 +110,11 @@ def _check(settings: LdapSettings) -> None:
         raise Misconfigured(f"login.ldap.tls_ca_file: there is no file {settings.tls_ca_file}")
     if (settings.user_dn is None) == (settings.search_base is None):
         raise Misconfigured(
-            "login.ldap.search_base: give either this, to look people up, or user_dn, to bind as them directly"
+            "login.ldap.search_base: set either this, to search for people, or user_dn, to bind as them "
+            "directly"
         )
     if settings.user_dn is not None and settings.bind_dn is not None:
-        raise Misconfigured("login.ldap.bind_dn: is of no use with user_dn; remove one of them")
+        raise Misconfigured("login.ldap.bind_dn: cannot be combined with user_dn; remove one of them")
     if (settings.bind_dn is None) != (settings.bind_password_file is None):
         missing = "bind_dn" if settings.bind_dn is None else "bind_password_file"
         raise Misconfigured(
@@ -123,5 +124,5 @@ def _check(settings: LdapSettings) -> None:
         template: str | None = getattr(settings, key)
         if template is not None and "{name}" not in template:
             raise Misconfigured(
-                f'login.ldap.{key}: must hold {{name}}; else "{template}" fits everyone alike'
+                f'login.ldap.{key}: must contain {{name}}; otherwise "{template}" fits everyone alike'
             )

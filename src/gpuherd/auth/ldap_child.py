@@ -110,7 +110,7 @@ class _Login:
                 return LdapAnswer(outcome="wrong")
         if entry is None:
             raise _Trouble(
-                "the directory does not show people their own entries; give login.ldap.search_base"
+                "the directory does not let people read their own entries; set login.ldap.search_base"
             )
         return self._known(entry, reader)
 
@@ -156,8 +156,8 @@ class _Login:
         # For a base that does not exist bonsai gives an empty list as well.
         if not found and not self._search(reader, base, 0, "(objectClass=*)"):
             raise _Trouble(
-                f'the directory has no "{base}", or the hub may not read it; check login.ldap.search_base and '
-                "group_base"
+                f'the directory has no "{base}", or the hub is not allowed to read it; check '
+                "login.ldap.search_base and group_base"
             )
         return found
 
@@ -173,7 +173,8 @@ class _Login:
             ) from None
         except bonsai.InsufficientAccess:
             raise _Trouble(
-                "the directory does not let the hub look people up; give login.ldap.bind_dn an account that may"
+                "the directory does not let the hub search for people; set login.ldap.bind_dn to an "
+                "account that is allowed to"
             ) from None
         except bonsai.ConnectionError as error:
             raise _Trouble(
@@ -185,8 +186,8 @@ class _Login:
     def _only(self, found: Sequence[Any]) -> Any:
         if len(found) > 1:
             raise _Trouble(
-                f"{len(found)} entries of the directory fit this name; make login.ldap.user_filter or search_base "
-                "narrower"
+                f"{len(found)} directory entries match this name; make login.ldap.user_filter or "
+                "search_base narrower"
             )
         return found[0] if found else None
 
@@ -207,8 +208,8 @@ class _Login:
         values = _values(entry, attribute)
         if not values:
             raise _Trouble(
-                f"{entry.dn} has no {attribute}, or the hub may not read it; name another attribute in "
-                f"login.ldap.{key}"
+                f"{entry.dn} has no {attribute}, or the hub is not allowed to read it; set another "
+                f"attribute in login.ldap.{key}"
             )
         return values
 
@@ -267,7 +268,7 @@ def _connection_trouble(settings: LdapSettings) -> str | None:
         ) as plain:
             if not is_tls:
                 return (
-                    "is its certificate signed by one of login.ldap.tls_ca_file?"
+                    "is its certificate signed by a CA in login.ldap.tls_ca_file?"
                     if settings.starttls
                     else None
                 )

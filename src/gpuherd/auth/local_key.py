@@ -33,7 +33,8 @@ def make_local_key(state_dir: Path) -> str:
             fresh.unlink(missing_ok=True)
             return read_local_key(state_dir) or key
         raise Misconfigured(
-            f"hub.state_dir: cannot write {file}: {error.strerror}; choose a folder that this user may write"
+            f"hub.state_dir: cannot write {file}: {error.strerror}; choose a folder that this user can "
+            "write to"
         ) from error
     return key
 

@@ -25,8 +25,8 @@ def check_looks(name: str) -> None:
         if letter.isalpha() and script in _LOOKALIKE_SCRIPTS:
             raise Refused(
                 "name_invalid",
-                f"the name has a {script.capitalize()} letter ({letter}), which looks like another; use a–z for "
-                "the name, and display.nodes for what people read",
+                f"the name has a {script.capitalize()} letter ({letter}), which looks like a Latin one; "
+                "use a–z for the name, and set the displayed name in display.nodes",
             )
 
 

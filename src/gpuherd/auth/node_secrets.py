@@ -62,14 +62,14 @@ def _read(file: Path) -> bytes:
     with file.open("rb") as stream:
         if stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077:
             raise Misconfigured(
-                f"{file}: others may read this secret, and with it speak as the hub to every listening node; "
-                f"run `chmod 600 {file}`"
+                f"{file}: other users can read this secret and could act as the hub towards every "
+                f"listening node; run `chmod 600 {file}`"
             )
         content = stream.read(4096)
     if not _MASTER.fullmatch(content):
         raise Misconfigured(
-            f"{file}: does not hold a secret made by gpuherd; restore it from a backup, or delete it and give every "
-            "listening node its new secret"
+            f"{file}: does not contain a secret created by gpuherd; restore it from a backup, or delete it "
+            "and give every listening node its new secret"
         )
     return content.strip()
 

@@ -156,8 +156,8 @@ class OidcWay:
         if name is None:
             what = "nothing" if told is None else f'"{clean(str(told), 60)}"'
             raise Failed(
-                f"the provider's claim {settings.name_claim} is {what}, which is no name for an account; set "
-                "login.oidc.name_claim to another claim, or ask for its scope"
+                f"the provider's claim {settings.name_claim} is {what}, which is not a valid account name; "
+                "set login.oidc.name_claim to another claim, or ask for its scope"
             )
         shown = _found(claims, settings.display_name_claim)
         return VouchedFor(
@@ -205,8 +205,8 @@ def _check(settings: OidcSettings) -> None:
     """Raise ``Misconfigured`` for settings that could not work."""
     if not is_safe_url(settings.issuer) or urlsplit(settings.issuer).query:
         raise Misconfigured(
-            f'login.oidc.issuer: "{clean(settings.issuer, 80)}" is no https address; write it as the provider does, '
-            'such as "https://sso.example.org/realms/lab"'
+            f'login.oidc.issuer: "{clean(settings.issuer, 80)}" is not an https address; write it exactly '
+            'as the provider does, such as "https://sso.example.org/realms/lab"'
         )
     if settings.redirect_url is not None and not (
         is_safe_url(settings.redirect_url) and settings.redirect_url.endswith(CALLBACK_PATH)
@@ -217,7 +217,9 @@ def _check(settings: OidcSettings) -> None:
         )
     for scope in settings.scopes:
         if not _SCOPE.fullmatch(scope):
-            raise Misconfigured(f'login.oidc.scopes: "{clean(scope, 60)}" is no scope; each is one word')
+            raise Misconfigured(
+                f'login.oidc.scopes: "{clean(scope, 60)}" is not a scope; each scope is one word'
+            )
     if settings.tls_ca_file is not None and not settings.tls_ca_file.is_file():
         raise Misconfigured(f"login.oidc.tls_ca_file: there is no file {settings.tls_ca_file}")
     if settings.client_secret_file is not None:

@@ -134,18 +134,19 @@ class Provider:
             metadata = msgspec.convert(answer, Metadata)
         except msgspec.ValidationError as error:
             raise Failed(
-                f"the provider {issuer} describes itself strangely ({clean(str(error), 160)}); check login.oidc.issuer"
+                f"the provider {issuer} sent invalid metadata ({clean(str(error), 160)}); check "
+                "login.oidc.issuer"
             ) from None
         if metadata.issuer != issuer:
             raise Failed(
-                f'the provider calls itself "{clean(metadata.issuer, 200)}"; write that, if it is right, into '
-                "login.oidc.issuer"
+                f'the provider says that its issuer is "{clean(metadata.issuer, 200)}"; if that is right, set '
+                "login.oidc.issuer to it"
             )
         for key in ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"):
             url: str | None = getattr(metadata, key)
             if url is not None and not is_safe_url(url):
                 raise Failed(
-                    f"the provider's {key} is no https address; passwords and tokens would be readable"
+                    f"the provider's {key} is not an https address; passwords and tokens would be readable"
                 )
         return metadata
 
@@ -187,7 +188,7 @@ class Provider:
             return msgspec.json.decode(body, type=Tokens)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise Failed(
-                f"the provider {self._settings.issuer} gave no ID token; is the scope openid allowed?"
+                f"the provider {self._settings.issuer} sent no ID token; is the scope openid allowed?"
             ) from None
 
     def _refuse_exchange(self, status: int, body: bytes) -> None:
@@ -224,11 +225,11 @@ class Provider:
     async def _get(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         status, body = await self._ask("GET", url, headers={"Accept": "application/json", **(headers or {})})
         if status != 200:
-            raise Failed(f"{_shown(url)} answers {status}; check login.oidc.issuer")
+            raise Failed(f"{_shown(url)} responds with {status}; check login.oidc.issuer")
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise Failed(f"{_shown(url)} does not answer with JSON; check login.oidc.issuer") from None
+            raise Failed(f"{_shown(url)} does not return JSON; check login.oidc.issuer") from None
 
     async def _ask(self, method: str, url: str, **options: Any) -> tuple[int, bytes]:
         where = _shown(url)
@@ -240,7 +241,7 @@ class Provider:
             ):
                 return response.status, await _capped(response, where)
         except TimeoutError:
-            raise Failed(f"{where} does not answer; try again later") from None
+            raise Failed(f"{where} does not respond; try again later") from None
         except aiohttp.ClientSSLError as error:
             raise Failed(
                 f"{where}: no TLS connection ({_reason(error)}); check login.oidc.tls_ca_file"
@@ -271,7 +272,8 @@ async def _capped(response: aiohttp.ClientResponse, where: str) -> bytes:
         body += chunk
         if len(body) > MAX_ANSWER_BYTES:
             raise Failed(
-                f"{where} answers with more than {MAX_ANSWER_BYTES // 1_048_576} MiB; is it a provider?"
+                f"{where} responds with more than {MAX_ANSWER_BYTES // 1_048_576} MiB; is this an OpenID "
+                "provider?"
             )
     return bytes(body)
 

@@ -81,7 +81,7 @@ def verified_claims(token: str, keys: KeySet, expected: Expected) -> dict[str, A
     except ExpiredTokenError as error:
         raise _refusal("has expired; are the clocks of hub and provider right?") from error
     except (JoseError, ValueError, TypeError, RecursionError) as error:
-        raise _refusal(f"does not hold ({type(error).__name__.removesuffix('Error')})") from error
+        raise _refusal(f"is not valid ({type(error).__name__.removesuffix('Error')})") from error
     _check_rest(claims, expected)
     return claims
 
@@ -96,7 +96,7 @@ def _check_rest(claims: dict[str, Any], expected: Expected) -> None:
     if (authorized is not None or any(other != expected.client_id for other in others)) and not _is_same(
         authorized, expected.client_id
     ):
-        raise _refusal("was made for another client")
+        raise _refusal("was issued for another client")
     subject = claims["sub"]
     if not (isinstance(subject, str) and 0 < len(subject) <= MAX_SUBJECT_LENGTH and subject.isprintable()):
         raise _refusal("names nobody")

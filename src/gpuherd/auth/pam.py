@@ -50,8 +50,9 @@ class PamWay:
         # Without a file PAM takes the rules of "other", which lets nobody in and says nothing.
         if not any((folder / settings.service).is_file() for folder in service_folders):
             raise Misconfigured(
-                f"login.pam.service: there is no {service_folders[0] / settings.service}; make it with the lines "
-                '"@include common-auth" and "@include common-account" (Debian), or name another service'
+                f"login.pam.service: there is no {service_folders[0] / settings.service}; create it with "
+                'the lines "@include common-auth" and "@include common-account" (Debian), or set '
+                "another service"
             )
         self._settings = settings
         self._checks = ChildChecks(

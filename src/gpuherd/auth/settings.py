@@ -54,4 +54,4 @@ class LoginSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     pam: Annotated[PamSettings | None, Meta(description="Accounts of the hub's machine.")] = None
     ldap: Annotated[LdapSettings | None, Meta(description="Accounts of a directory.")] = None
     oidc: Annotated[OidcSettings | None, Meta(description="Single sign-on.")] = None
-    proxy: Annotated[ProxySettings | None, Meta(description="A proxy that names people.")] = None
+    proxy: Annotated[ProxySettings | None, Meta(description="A proxy that authenticates people.")] = None

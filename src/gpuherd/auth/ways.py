@@ -131,6 +131,7 @@ def check_groups(vouched: VouchedFor, allowed: Collection[str]) -> VouchedFor:
     """Give the person back; ``Refused`` ``group_needed`` if only certain groups may enter and it is in none."""
     if allowed and not set(allowed) & set(vouched.groups or ()):
         raise Refused(
-            "group_needed", "your account may not use this hub; ask its admin to let one of your groups in"
+            "group_needed",
+            "your account is not allowed to use this hub; ask its admin to allow one of your groups",
         )
     return vouched

@@ -87,7 +87,7 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
     """
     if len(content) > MAX_FILE_BYTES:
         raise Refused(
-            "comments_too_large", f"is larger than {MAX_FILE_BYTES >> 20} MiB; this is no comments.json"
+            "comments_too_large", f"is larger than {MAX_FILE_BYTES >> 20} MiB, so it is not a comments.json"
         )
     hosts = _read_hosts(_text(content))
     complaints = [
@@ -98,7 +98,7 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
     named: list[str] = []
     for host, gpus in hosts.items():
         if not host or len(host) > LABEL_LENGTH or clean(host) != host:
-            reason = "is no name of a host; correct it"
+            reason = "is not a host name; correct it"
             complaints.append(Complaint(host=_shown(host), index=None, reason=reason))
             continue
         named.append(host)
@@ -122,7 +122,7 @@ def _doubled_in(host: str, gpus: Any) -> Iterable[Complaint]:
     for index, entry in _indexed(gpus):
         if index is not None and isinstance(entry, _Table):
             for field in entry.doubled:
-                reason = f"has {_shown(field)} twice; keep one, the last is taken"
+                reason = f"has {_shown(field)} twice; keep one, the last is used"
                 yield Complaint(host=host, index=_shown(index), reason=reason)
 
 
@@ -207,7 +207,9 @@ def _read_hosts(text: str) -> _Table:
             f"line {error.lineno} is not JSON ({error.msg}); is the file half written? Correct that line",
         ) from None
     except (RecursionError, ValueError):
-        raise Refused("comments_not_json", "is nested too deeply, or has absurd numbers in it") from None
+        raise Refused(
+            "comments_not_json", "is nested too deeply, or contains numbers that are too large"
+        ) from None
     if content == []:
         return _Table([])  # how PHP writes an empty table
     if not isinstance(content, _Table):
@@ -234,17 +236,17 @@ def _entry(host: str, index: str | None, entry: Any, zone: tzinfo) -> CommentEnt
     if entry is None or entry in ("", [], {}):
         return None
     if not isinstance(entry, dict):
-        raise _Unusable('is no entry; write {"name": …, "date": …, "comment": …}')
+        raise _Unusable('is not an entry; write {"name": …, "date": …, "comment": …}')
     name = clean(_field(entry, "name"), LABEL_LENGTH)
     date = _field(entry, "date")
     if not name and not date:
         return None
     if not index.isascii() or not index.isdigit() or str(int(index[:9])) != index or int(index) > MAX_INDEX:
-        raise _Unusable("is no index of a GPU; write 0, 1, 2, …")
+        raise _Unusable("is not the index of a GPU; write 0, 1, 2, …")
     if not name:
-        raise _Unusable("has a date but no name; say who has it, or empty the date")
+        raise _Unusable("has a date but no name; add the name, or remove the date")
     if not date:
-        raise _Unusable(f'{name} has no date; write until when, such as "2026-07-01 18:00"')
+        raise _Unusable(f'{name} has no date; write when the booking ends, such as "2026-07-01 18:00"')
     return CommentEntry(
         host=host,
         index=int(index),
@@ -259,7 +261,7 @@ def _field(entry: dict[str, Any], key: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _Unusable(f"its {key} is no text; write it in quotation marks")
+        raise _Unusable(f"its {key} is not a string; write it in quotation marks")
     return " ".join(str(value).split())
 
 
@@ -273,9 +275,7 @@ def _moment(date: str, zone: tzinfo) -> int:
     if found is None:
         shown = clip(date, 40)
         if _RELATIVE.fullmatch(date):
-            raise _Unusable(
-                f'its date "{shown}" is a duration, and nobody knows since when; write YYYY-MM-DD HH:MM'
-            )
+            raise _Unusable(f'its date "{shown}" is a duration without a start; write YYYY-MM-DD HH:MM')
         raise _Unusable(f'its date "{shown}" cannot be read; write YYYY-MM-DD HH:MM')
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
     next_day = timedelta(days=1) if (hour, minute, second) == (24, 0, 0) else timedelta()
@@ -286,7 +286,7 @@ def _moment(date: str, zone: tzinfo) -> int:
     except (ValueError, OverflowError):
         raise _Unusable(f'its date "{clip(date, 40)}" does not exist; write YYYY-MM-DD HH:MM') from None
     if not 0 <= moment <= _LATEST:
-        raise _Unusable(f'its date "{clip(date, 40)}" is out of all bounds; write YYYY-MM-DD HH:MM')
+        raise _Unusable(f'its date "{clip(date, 40)}" is out of range; write YYYY-MM-DD HH:MM')
     return moment
 
 

@@ -40,12 +40,13 @@ class CommentsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def check(self) -> None:
         """Raise ``Misconfigured`` for what cannot be meant."""
         if self.file is None and self.export is None:
-            raise Misconfigured("give file, to read a comments.json, or export, to write one")
+            raise Misconfigured("set file, to read a comments.json, or export, to write one")
         if self.file is None and self.watch:
-            raise Misconfigured("watch: needs file, to say what is watched")
+            raise Misconfigured("watch: needs file, the file to watch")
         if self.file is not None and self.file == self.export:
             raise Misconfigured(
-                "export: is the file that is read; what is written would come back, so name another"
+                "export: is the file that the hub reads; choose another file, or the hub would read its "
+                "own output"
             )
         if self.zone is not None:
             try:

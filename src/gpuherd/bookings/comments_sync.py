@@ -108,7 +108,8 @@ def place_entries(
     doubles = _doubles(placed)
     for one, other in doubles.values():
         reason = (
-            f"is the same GPU as {entry_key(other)}, which ends no earlier and is taken; keep one of them"
+            f"is the same GPU as {entry_key(other)}, which ends later or at the same time and is used; "
+            "keep one of them"
         )
         complaints.append(Complaint(host=one.host, index=str(one.index), reason=reason))
     return tuple(one for one in placed if entry_key(one.entry) not in doubles), tuple(complaints)
@@ -155,11 +156,11 @@ class _Hosts:
         gpu = self._gpus.get(self._node(host), {}).get(index)
         if gpu is None:
             raise _NotFound(
-                "this node has no GPU of that index; correct it, or wait until the node reports it"
+                "this node has no GPU with that index; correct it, or wait until the node reports it"
             )
         parts = self._herd.slices_of(gpu) if self._herd.devices[gpu].is_partitioned else (gpu,)
         if not parts:
-            raise _NotFound("this GPU is partitioned and has no slices; make some, or take the entry out")
+            raise _NotFound("this GPU is in MIG mode but has no slices; create slices, or remove the entry")
         if gpu in self._herd.quiet or not self._herd.quiet.isdisjoint(parts):
             raise _NotFound("this GPU is not bookable (bookings.quiet); remove the entry")
         return parts
@@ -178,7 +179,7 @@ class _Hosts:
                 return next(iter(found))
             if found:
                 raise _NotFound(
-                    f"several nodes go by that name ({', '.join(sorted(found)[:5])}); write the node's id"
+                    f"several nodes have that name ({', '.join(sorted(found)[:5])}); write the node's id"
                 )
         raise _NotFound("there is no such node; correct the host, or wait until the node reports")
 
@@ -432,4 +433,4 @@ def _rest(comment: str) -> str:
 
 def _in_the_way(error: Conflict) -> str:
     others = ", ".join(dict.fromkeys(f"{one.owner_name} (booking {one.id})" for one in error.bookings[:3]))
-    return f"is booked here already, by {others or 'someone'}; settle it with them, or take the entry out"
+    return f"is booked here already, by {others or 'someone'}; agree with them, or remove the entry"

@@ -65,7 +65,7 @@ class CommandHook:
                     status = await process.wait()
             except TimeoutError:
                 raise Failed(
-                    f"{self._command[0]} did not end within {self._deadline_seconds:g} s and was killed"
+                    f"{self._command[0]} did not finish within {self._deadline_seconds:g} s and was killed"
                 ) from None
             finally:
                 await _end(process)

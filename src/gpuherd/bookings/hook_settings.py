@@ -74,13 +74,13 @@ class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.url is None:
             for key in ("secret_file", "ca_file", "networks"):
                 if getattr(self, key):
-                    raise Misconfigured(f"{key}: goes with url, not with command; take it out")
+                    raise Misconfigured(f"{key}: only works with url, not with command; remove it")
             if not self.command[0].startswith("/"):
                 raise Misconfigured(
-                    f'command: "{self.command[0]}" is no full path; write for example "/usr/bin/logger"'
+                    f'command: "{self.command[0]}" is not a full path; write for example "/usr/bin/logger"'
                 )
             if any("\0" in part for part in self.command):
-                raise Misconfigured("command: an argument holds a NUL character; take it out")
+                raise Misconfigured("command: an argument contains a NUL character; remove it")
             return
         self._check_url(self.url)
         for network in self.networks:
@@ -98,9 +98,9 @@ class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             is_good = False
         if not is_good or not url.isprintable() or " " in url:
             raise Misconfigured(
-                "url: is no http or https address; write it like https://chat.example.org/hooks/gpus"
+                "url: is not an http or https address; write it like https://chat.example.org/hooks/gpus"
             )
         if "@" in parts.netloc:
             raise Misconfigured(
-                "url: must not hold a user name or password; sign what is posted with secret_file"
+                "url: must not contain a user name or password; sign the requests with secret_file"
             )

@@ -124,7 +124,7 @@ def _summary(booking: Booking, feed: CalendarFeed) -> str:
         title = _places(booking, feed, limit=2)
     if feed.owner_id is None or booking.owner_id != feed.owner_id:
         title = f"{clean(booking.owner_name, TITLE_LENGTH)}: {title}"
-    return clip(f"{title} (waits for approval)" if booking.state == "pending" else title, 2 * TITLE_LENGTH)
+    return clip(f"{title} (pending approval)" if booking.state == "pending" else title, 2 * TITLE_LENGTH)
 
 
 def _places(booking: Booking, feed: CalendarFeed, limit: int = 8) -> str:

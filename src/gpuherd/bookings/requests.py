@@ -64,7 +64,7 @@ class BookingRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A booking to make. Set ``devices`` and ``nodes``, or one of ``any`` and ``running``."""
 
     devices: Annotated[
-        Devices, Meta(description="These devices. A GPU that is split stands for its slices.")
+        Devices, Meta(description="These devices. A GPU that is split means all its slices.")
     ] = ()
     nodes: Annotated[
         Annotated[tuple[Identifier, ...], Meta(max_length=MAX_DEVICES)],
@@ -72,7 +72,7 @@ class BookingRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = ()
     any: Annotated[
         AnyDevices | Annotated[str, Meta(max_length=200)] | None,
-        Meta(description='A number of devices of a type, also as text: "2 x A100 80GB".'),
+        Meta(description='A number of devices of a type; can be written as text: "2 x A100 80GB".'),
     ] = None
     running: Annotated[bool, Meta(description="The devices on which your processes run now.")] = False
     start: Annotated[
@@ -107,7 +107,7 @@ class BookingChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     devices: Annotated[Devices, Meta(min_length=1)] | UnsetType = UNSET
     start: Annotated[Moment | UnsetType, Meta(description="Only for a booking that has not started.")] = UNSET
     end: Moment | UnsetType = UNSET
-    zone: Annotated[ZoneName | UnsetType, Meta(description="Default: that of the booking.")] = UNSET
+    zone: Annotated[ZoneName | UnsetType, Meta(description="Default: the booking's time zone.")] = UNSET
 
 
 class Extension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,7 +116,7 @@ class Extension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     end: Annotated[
         Moment, Meta(description='A duration such as "1d" counts from the current end of the booking.')
     ]
-    zone: Annotated[ZoneName | None, Meta(description="Default: that of the booking.")] = None
+    zone: Annotated[ZoneName | None, Meta(description="Default: the booking's time zone.")] = None
     revision: int | None = None
 
 
@@ -125,7 +125,7 @@ class CopyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     start: Moment
     end: Annotated[Moment | None, Meta(description="Default: the same duration as the original.")] = None
-    zone: Annotated[ZoneName | None, Meta(description="Default: that of the booking.")] = None
+    zone: Annotated[ZoneName | None, Meta(description="Default: the booking's time zone.")] = None
 
 
 class Cancellation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

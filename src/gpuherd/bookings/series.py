@@ -35,8 +35,8 @@ def weekly_spans(starts_at: int, ends_at: int, *, zone: ZoneInfo, times: int) ->
         if end <= start or start < spans[-1].ends_at:
             raise Unfit(
                 "nonexistent_time",
-                f"in week {number + 1}, on {first_start + number * WEEK:%Y-%m-%d}, the clocks change and leave no time "
-                "for this; choose other hours, or fewer weeks",
+                f"in week {number + 1}, on {first_start + number * WEEK:%Y-%m-%d}, this time does not "
+                "exist because the clocks change; choose other hours, or fewer weeks",
                 path="weekly",
             )
         spans.append(Span(start, end))

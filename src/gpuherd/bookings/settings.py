@@ -63,7 +63,7 @@ class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     approval: Annotated[
         bool,
         Meta(
-            description="Bookings of members need an admin's approval. Until then, their devices are taken."
+            description="Bookings of members need an admin's approval. Until then, their devices are reserved."
         ),
     ] = False
     quiet: Annotated[
@@ -95,7 +95,8 @@ class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         for number, rule in enumerate(self.rules):
             if not rule.groups and not rule.roles:
                 raise Misconfigured(
-                    f"bookings.rules[{number}]: fits everyone; name groups or roles, or set the limits in [bookings]"
+                    f"bookings.rules[{number}]: matches everyone; list groups or roles, or set the limits "
+                    "in [bookings]"
                 )
         first_with: dict[tuple[str | None, tuple[str, ...]], int] = {}
         for number, hook in enumerate(self.hooks):
@@ -104,8 +105,8 @@ class BookingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             if first != number:
                 # What was told already is remembered by whom it was told to: two would take it from each other.
                 raise Misconfigured(
-                    f"bookings.hooks[{number}]: has the same {'url' if hook.url else 'command'} as"
-                    f" bookings.hooks[{first}]; make one table of them, with all events in its on"
+                    f"bookings.hooks[{number}]: has the same {'url' if hook.url else 'command'} as "
+                    f"bookings.hooks[{first}]; merge them into one table and list all events in on"
                 )
         if self.comments is not None:
             _check(self.comments.check, "bookings.comments")

@@ -53,7 +53,7 @@ class BookingView(Struct, frozen=True, kw_only=True):
     ends_at: Annotated[EpochSeconds, Meta(description="The first second after the booking.")]
     zone: Annotated[str, Meta(description="IANA time zone in which it was made; for the public, always UTC.")]
     state: Annotated[
-        BookingState, Meta(description="Pending: needs an admin's approval; its devices are taken.")
+        BookingState, Meta(description="Pending: needs an admin's approval; its devices are reserved.")
     ]
     phase: BookingPhase
     series_id: int | None

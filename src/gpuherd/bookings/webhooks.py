@@ -128,7 +128,7 @@ class WebHook:
             ):
                 status = answer.status
         except TimeoutError:
-            raise Failed(f"{self._host} did not answer within {self._deadline_seconds:g} s") from None
+            raise Failed(f"{self._host} did not respond within {self._deadline_seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Failed(self._told(error)) from None
         if 300 <= status < 400:
@@ -144,7 +144,7 @@ class WebHook:
             if isinstance(cause, _Forbidden):
                 return _forbidden(str(cause))
             if isinstance(cause, ssl.SSLCertVerificationError):
-                return f"{self._host} shows a certificate that is not trusted ({cause.verify_message})"
+                return f"{self._host} has a certificate that is not trusted ({cause.verify_message})"
             inner = getattr(cause, "os_error", None)
             cause = inner if isinstance(inner, BaseException) and inner is not cause else cause.__cause__
         number = getattr(error, "errno", None)
@@ -173,7 +173,8 @@ def _read_secret(file: Path) -> bytes:
         ) from error
     if len(secret) < MIN_SECRET_BYTES:
         raise Misconfigured(
-            f"secret_file: {file} has less than {MIN_SECRET_BYTES} characters; create one with: openssl rand -hex 32"
+            f"secret_file: {file} has fewer than {MIN_SECRET_BYTES} characters; create one with: openssl "
+            "rand -hex 32"
         )
     return secret
 

@@ -77,9 +77,7 @@ def _new_password(name: str, file: Path | None, is_made_up: bool) -> str:
             with acting_as_root():
                 password = file.read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise Misconfigured(
-                f"{file}: is not a text file; give a file that contains the password"
-            ) from error
+            raise Misconfigured(f"{file}: not a text file; give a file that contains the password") from error
     check_new_password(password, name)
     return str(password)
 

@@ -78,9 +78,9 @@ def command(
     from gpuherd.wiring.config import load
 
     if once and stream:
-        raise click.UsageError("--once and --print are two ways to run; choose one")
+        raise click.UsageError("use either --once or --print")
     if as_json and not (once or stream):
-        raise click.UsageError("--json goes with --once or --print")
+        raise click.UsageError("--json needs --once or --print")
     start_log(log_format, log_level)
     if given["join_token_file"] is None:
         given["join_token_file"] = _systemd_credential("gpuherd-join-token")

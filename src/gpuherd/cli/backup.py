@@ -171,9 +171,9 @@ def restore(context: click.Context, file: Path, replace: bool, as_json: bool) ->
 def start_afresh(context: click.Context) -> None:
     """Start with an empty database after the old one was lost.
 
-    Use this if the hub says "records are missing" and you have no backup. Stop the hub first. The command deletes
-    nothing: history stays, and it refuses to run if the database is not empty. Then start the hub, open its set-up
-    link, and enrol the nodes again.
+    Use this if the hub reports that its database is empty and you have no backup. Stop the hub first. The command
+    deletes nothing: history stays, and it refuses to run if the database is not empty. Then start the hub, open
+    its set-up link, and enrol the nodes again.
     """
     import time
 

@@ -54,7 +54,7 @@ def node_lines(node: Node, now: float, screen: Screen) -> list[str]:
         + (f"  {clean(node.reason, 200)}" if node.state != "live" else "")
     )
     lines = [screen.cut(head)]
-    facts: list[tuple[str, str]] = [("id", node.id), ("reports come by", node.way)]
+    facts: list[tuple[str, str]] = [("id", node.id), ("connection", node.way)]
     if host is not None:
         cuda = f", CUDA {host.cuda_version}" if host.cuda_version else ""
         facts += [
@@ -66,7 +66,7 @@ def node_lines(node: Node, now: float, screen: Screen) -> list[str]:
         if sample.uptime_seconds is not None:
             facts.append(("up for", ago(sample.uptime_seconds)))
         if node.clock_skew_seconds is not None and abs(node.clock_skew_seconds) > 2:
-            facts.append(("clock", f"{node.clock_skew_seconds:+.0f} s against the hub's"))
+            facts.append(("clock", f"{node.clock_skew_seconds:+.0f} s off the hub's"))
     elif host is not None:
         facts += _sizes(host)
     lines += _facts(facts, screen)

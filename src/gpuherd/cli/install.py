@@ -74,7 +74,7 @@ def hub(listen: str | None, base_path: str | None, config_file: Path | None, **o
         settings = load(installation.config_file).hub
         # Who has named the proxy already needs no hint.
         is_alone = settings.address.is_loopback and not settings.trusted_proxies
-        others = "; others reach it through a proxy, see docs/deploy/proxies.md" if is_alone else ""
+        others = "; other machines reach it through a proxy, see docs/deploy/proxies.md" if is_alone else ""
         click.echo(f"The page: {settings.url_at(settings.address)}{others}")
 
 

@@ -114,7 +114,7 @@ def _check(context: click.Context) -> None:
         if context.get_parameter_source(option.name) is given
     }
     if "--forget" in named and len(named) > 1:
-        raise click.UsageError("--forget takes no other option")
+        raise click.UsageError("--forget cannot be combined with other options")
     idle = [word for word in ("--name", "--password-file", "--days") if word in named]
     if "--token-file" in named and idle:
         raise click.UsageError(f"{' and '.join(idle)} cannot be combined with --token-file")

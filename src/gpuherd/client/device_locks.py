@@ -65,7 +65,7 @@ class DeviceLocks:
         status = os.fstat(self._folder)
         if self._passed_over:
             place, error = next(iter(self._passed_over.items()))
-            reason = f"{place} is there but cannot be used ({error.strerror or error})"
+            reason = f"{place} exists but cannot be used ({error.strerror or error})"
         elif status.st_uid not in (0, os.geteuid()):
             reason = (
                 f"{self.folder} belongs to {_user_name(status.st_uid)}, who can remove the locks of others"
@@ -225,7 +225,7 @@ def _open_file(folder: int, uuid: str) -> int:
     )
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise PermissionError("no regular file")
+        raise PermissionError("not a regular file")
     return descriptor
 
 

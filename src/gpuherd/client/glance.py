@@ -133,7 +133,7 @@ class Glance(Struct, frozen=True, kw_only=True):
             ([told.node for told in self.problems], len(self.nodes.id)),
         ):
             if places and (min(places) < 0 or max(places) >= count):
-                raise ValueError("a place where nothing is")
+                raise ValueError("a position where there is nothing")
 
     def _gpus(self) -> list[Gpu]:
         devices, models = self.devices, self.models

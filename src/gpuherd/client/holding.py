@@ -88,8 +88,8 @@ class Holding:
             self.give_back()
             raise Refused(
                 "needs_approval",
-                "bookings have to be approved by an admin here, so none can be made for right now; book ahead with "
-                "gpuherd book, and leave out --book",
+                "bookings need an admin's approval here, so you cannot book for right now; book ahead "
+                "with gpuherd book, and leave out --book",
             )
         return self.booking
 

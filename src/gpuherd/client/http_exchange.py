@@ -88,7 +88,7 @@ def _ask(
         given["Content-Length"] = str(len(content or b""))
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
     if any("\r" in one or "\n" in one for one in lines):
-        raise NotHttp("a header holds a line break")
+        raise NotHttp("a header contains a line break")
     line.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (content or b""))
     reader = _Reader(line)
     while True:
@@ -103,7 +103,7 @@ def _ask(
     if coding == "gzip":
         body = _unpacked(body, max_bytes + 1)
     elif coding not in ("", "identity"):
-        raise NotHttp("a content encoding that was not asked for")
+        raise NotHttp("a content encoding that was not requested")
     return answer._replace(body=body)
 
 
@@ -117,11 +117,11 @@ def _unpacked(packed: bytes, most: int) -> bytes:
     try:
         body = unpacking.decompress(packed, most)
     except zlib.error:
-        raise NotHttp("a compressed answer that cannot be read") from None
+        raise NotHttp("a compressed response that cannot be read") from None
     if not unpacking.eof and len(body) < most:
-        raise NotHttp("it ends too soon")
+        raise NotHttp("it ended early")
     if unpacking.unused_data:
-        raise NotHttp("more than one compressed answer")
+        raise NotHttp("more than one compressed response")
     return body
 
 
@@ -136,9 +136,9 @@ def _head(reader: _Reader) -> tuple[int, tuple[tuple[str, str], ...]]:
         name, colon, value = field.partition(b":")
         room -= len(field)
         if room < 0:
-            raise NotHttp("too much before the answer")
+            raise NotHttp("too many interim responses")
         if not colon or name != name.strip():
-            raise NotHttp("a header that is none")
+            raise NotHttp("an invalid header")
         fields.append((name.decode("latin-1").lower(), value.strip().decode("latin-1")))
     return int(found[1]), tuple(fields)
 
@@ -148,7 +148,7 @@ def _body(reader: _Reader, answer: Answer, most: int) -> bytes:
     if coding == "chunked":
         return _chunks(reader, most)
     if coding not in ("", "identity"):
-        raise NotHttp("a transfer encoding that was not asked for")
+        raise NotHttp("a transfer encoding that was not requested")
     lengths = set(answer.all("content-length"))
     if not lengths:
         return reader.rest(most)
@@ -171,7 +171,7 @@ def _chunks(reader: _Reader, most: int) -> bytes:
         parts.append(reader.exactly(min(size, left)))
         left -= len(parts[-1])
         if left and reader.line():
-            raise NotHttp("a chunk is longer than it says")
+            raise NotHttp("a chunk is longer than announced")
     return b"".join(parts)
 
 
@@ -195,7 +195,7 @@ class _Reader:
             if len(self._kept) > MAX_HEAD_BYTES:
                 raise NotHttp("a line without an end")
             if not self._more():
-                raise NotHttp("it ends too soon") if self._has_come else EOFError
+                raise NotHttp("it ended early") if self._has_come else EOFError
         found = bytes(self._kept[:end]).removesuffix(b"\r")
         del self._kept[: end + 1]
         return found
@@ -204,7 +204,7 @@ class _Reader:
         """Give so many bytes."""
         while len(self._kept) < count:
             if not self._more():
-                raise NotHttp("it ends too soon")
+                raise NotHttp("it ended early")
         found = bytes(self._kept[:count])
         del self._kept[:count]
         return found

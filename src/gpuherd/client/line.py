@@ -153,7 +153,7 @@ class HubLine:
                 raise self._refusal(response.status, response.headers.get("Location"), answer)
         except TimeoutError:
             connection.close()
-            raise HubSilent(f"{self.url} did not answer in time") from None
+            raise HubSilent(f"{self.url} did not respond in time") from None
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise HubSilent(f"{self.url} cannot be reached: {_reason(error)}") from None
@@ -182,11 +182,11 @@ class HubLine:
             )
         except TimeoutError:
             look = "" if method == "GET" else "; the change may have been made: check before you try again"
-            raise HubSilent(f"{self.url} did not answer within {self._deadline_seconds:g} s{look}") from None
+            raise HubSilent(f"{self.url} did not respond within {self._deadline_seconds:g} s{look}") from None
         except (OSError, EOFError, NotHttp) as error:
             raise HubSilent(f"{self.url} cannot be reached: {_reason(error)}") from None
         if len(answer.body) > MAX_ANSWER_BYTES:
-            raise HubSilent(f"{self.url} answers with more than {MAX_ANSWER_BYTES >> 20} MiB")
+            raise HubSilent(f"{self.url} responds with more than {MAX_ANSWER_BYTES >> 20} MiB")
         return answer
 
     def _connect(self) -> http.client.HTTPConnection:

@@ -186,7 +186,7 @@ class LiveHerd:
             self._apply_gpus(change)
             self._apply_hosts(change)
         except IndexError:
-            raise HubSilent("the hub's live stream tells of GPUs that it did not introduce") from None
+            raise HubSilent("the hub's live stream has data of unknown GPUs") from None
         self._apply_uses(change)
         if change.time >= self._history_at + HISTORY_STEP_SECONDS:
             self._note_history(change.time)
@@ -273,7 +273,7 @@ def _rows_needed(rows: list[int]) -> int:
     if not rows:
         return 0
     if min(rows) < 0 or max(rows) >= MOST_ROWS:
-        raise HubSilent("the hub's live stream has rows that no herd has")
+        raise HubSilent("the hub's live stream has invalid rows")
     return max(rows) + 1
 
 

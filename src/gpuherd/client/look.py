@@ -47,8 +47,8 @@ def look_at(hub: HubClient, *, ahead_seconds: int, max_age_seconds: float, node:
     now = herd.time if timeline.time is None else timeline.time
     if abs(now - herd.time) > max_age_seconds:
         raise Failed(
-            f"the hub at {hub.line.url} answers, but what it tells of the GPUs is {abs(now - herd.time):.0f} s old; "
-            "nothing is taken by that. Its health is at /api/v1/health"
+            f"the hub at {hub.line.url} responds, but its data about the GPUs is "
+            f"{abs(now - herd.time):.0f} s old, too old to choose GPUs by. Its health is at /api/v1/health"
         )
     if not timeline.is_current:
         raise Failed(
@@ -71,7 +71,7 @@ def node_called(herd: Herd, name: str, *, is_this_host: bool = False) -> Node:
     told = clean(name, 60)
     if is_this_host and name.casefold() in _NAMELESS:
         raise Refused(
-            "unknown_node", "this machine has no name of its own; say which node of the hub it is with --node"
+            "unknown_node", "this machine has no usable host name; give its name in the herd with --node"
         )
     wanted = name.casefold()
     exact = [node for node in herd.nodes if wanted in _names(node)]

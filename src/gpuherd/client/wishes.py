@@ -81,7 +81,7 @@ def read_wish(
             return _any(text, None, same_node=same_node)  # the name of a model, as the hub will see
         else:
             raise Refused(
-                "unknown_node", f'there is no node "{clean(word, 60)}"; gpuherd bookings --all shows places'
+                "unknown_node", f'there is no node "{clean(word, 60)}"; gpuherd status lists the nodes'
             )
     return {key: value for key, value in (("devices", named), ("nodes", nodes)) if value}
 

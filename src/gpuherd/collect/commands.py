@@ -32,7 +32,7 @@ class CommandFailed(Failed):
         self.output = output
         self.complaint = complaint
         words = (complaint.strip() or output.strip()).decode(errors="replace")
-        super().__init__(f"{program} ended with status {status}: {clean(' '.join(words.split()), 200)}")
+        super().__init__(f"{program} exited with status {status}: {clean(' '.join(words.split()), 200)}")
 
 
 class NotAsked(Failed):
@@ -65,7 +65,7 @@ class LocalRunner:
         """See ``Runner.run``."""
         program = arguments[0]
         if self._stuck is not None and self._stuck.poll() is None:
-            raise Failed(f"an earlier {program} (pid {self._stuck.pid}) still hangs in the driver: reboot")
+            raise Failed(f"an earlier {program} (pid {self._stuck.pid}) still hangs in the driver; reboot")
         self._stuck = None
         if shutil.which(program) is None:
             raise Unavailable(f"there is no {program} on this machine")
@@ -103,7 +103,7 @@ class LocalRunner:
             while selector.get_map() and reason is None:
                 ready = selector.select(max(0.0, until - time.monotonic()))
                 if time.monotonic() >= until:
-                    reason = f"did not end within {deadline_seconds:g} s"
+                    reason = f"did not finish within {deadline_seconds:g} s"
                 for key, _ in ready:
                     chunk = os.read(key.fd, 65536)
                     if not chunk:
@@ -112,7 +112,7 @@ class LocalRunner:
                     if len(texts[key.fd]) > MAX_OUTPUT_BYTES:
                         reason = f"printed more than {MAX_OUTPUT_BYTES} bytes"
             if reason is None and not _ended(process, max(0.0, until - time.monotonic())):
-                reason = f"did not end within {deadline_seconds:g} s"
+                reason = f"did not finish within {deadline_seconds:g} s"
             if reason is not None:
                 self._end(process)
                 raise Failed(f"{program} {reason}")

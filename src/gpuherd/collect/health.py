@@ -14,8 +14,8 @@ _RESET = "stop its processes and run 'nvidia-smi --gpu-reset', or reboot"
 _RECOVERY_ACTIONS = {
     1: f"a reset of the GPU: {_RESET}",
     2: "a reboot of the node",
-    3: "no new work that uses NVLink: let what runs end, then reset the GPU",
-    4: "no new work: let what runs end, then reset the GPU",
+    3: "no new work that uses NVLink: let running work finish, then reset the GPU",
+    4: "no new work: let running work finish, then reset the GPU",
     5: "a recovery of the IMEX domain",
     6: "a reset of the PCIe bus: reboot the node",
     7: "a reboot of the whole system",
@@ -50,16 +50,16 @@ def remap_problems(facts: DeviceFacts, *, is_pending: bool, has_failed: bool) ->
     """Say that rows of the memory wait to be remapped, or could not be."""
     found = []
     if is_pending:
-        found.append(_fault(facts, "remap_pending", f"rows of its memory wait to be remapped: {_RESET}"))
+        found.append(_fault(facts, "remap_pending", f"memory rows are pending remapping: {_RESET}"))
     if has_failed:
-        text = "rows of its memory could not be remapped: have the card replaced"
+        text = "memory rows could not be remapped: have the card replaced"
         found.append(_fault(facts, "remap_failed", text))
     return found
 
 
 def retirement_problems(facts: DeviceFacts, *, is_pending: bool) -> list[Problem]:
     """Say that pages of the memory wait to be retired."""
-    text = f"pages of its memory wait to be retired: {_RESET}"
+    text = f"memory pages are pending retirement: {_RESET}"
     return [_fault(facts, "retirement_pending", text)] if is_pending else []
 
 

@@ -38,5 +38,5 @@ def printed_json(content: bytes) -> Any:
             best, length = found, end - start.start()
         place = end
     if best is None:
-        raise msgspec.DecodeError("there is no JSON in what it printed")
+        raise msgspec.DecodeError("its output contains no JSON")
     return best

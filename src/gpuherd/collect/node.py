@@ -83,13 +83,16 @@ class NodeCollector:
         devices = reading.samples[:MAX_DEVICES]
         if len(reading.devices) > MAX_DEVICES:
             left_out = len(reading.devices) - MAX_DEVICES
-            problems.append(Problem(code="too_many_devices", message=f"{left_out} devices are left out"))
+            problems.append(Problem(code="too_many_devices", message=f"{left_out} devices are omitted"))
         process_samples, use_samples, cut = self._make_table(reading.uses, len(devices))
         problems += reading.problems
         problems += (
             Problem(
                 code="processes_failed",
-                message=f"more than {MAX_PROCESSES} processes are on this node's GPUs; not all of this one are listed",
+                message=(
+                    f"more than {MAX_PROCESSES} processes run on this node's GPUs; not all processes of "
+                    "this GPU are listed"
+                ),
                 device_uuid=facts.devices[place].uuid,
             )
             for place in sorted(cut)

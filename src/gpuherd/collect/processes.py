@@ -32,12 +32,12 @@ USER_SECONDS = 600.0
 HOST_PID_NAMESPACE = 0xEFFFFFFC
 """Inode number of the first pid namespace, fixed in the kernel."""
 HIDDEN_BY_CONTAINER = (
-    "the GPUs are read in a container that does not see the host's processes, so that nobody can say that one is free: "
-    "give it the host's pids (--pid=host, hostPID: true)"
+    "the GPUs are read in a container that cannot see the host's processes, so no GPU can be shown as "
+    "free: give it the host's pids (--pid=host, hostPID: true)"
 )
 HIDDEN_BY_PROC = (
-    "/proc hides the processes of other users (hidepid), so that nobody can say that a GPU is free: read them as root, "
-    "or as a member of the group that the mount option gid= names"
+    "/proc hides the processes of other users (hidepid), so no GPU can be shown as free: run as root, or "
+    "as a member of the group in the mount option gid="
 )
 _OVERFLOW_UID = 65534
 _CMDLINE_BYTES = 4 * LONGEST_TEXT + 4  # UTF-8 takes up to four bytes a character

@@ -100,7 +100,7 @@ def impossible_values(tool: str, facts: DeviceFacts, said: Mapping[str, object])
         Problem(
             code="metric_failed",
             message=clip(
-                f"{tool} says what cannot be: {words}; a reload of the driver may help", SENTENCE_LENGTH
+                f"{tool} reports impossible values: {words}; a reload of the driver may help", SENTENCE_LENGTH
             ),
             device_uuid=facts.uuid,
             columns=tuple(said),

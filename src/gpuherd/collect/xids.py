@@ -19,11 +19,11 @@ class XidMeaning(NamedTuple):
     is_fault: bool = False
 
 
-_PROGRAM = "an error of the program that ran, most often; the GPU goes on"
+_PROGRAM = "usually an error in the program; the GPU keeps working"
 _RESET = "stop its processes and reset the GPU"
 _REBOOT = "reboot; if it comes back, have the card checked"
 _LINKS = _RESET + "; if it comes back, check links and bridges"
-_WATCH = "nothing to do; have the card checked if it goes on"
+_WATCH = "nothing to do; have the card checked if it continues"
 
 
 def _program(text: str) -> XidMeaning:
@@ -43,7 +43,7 @@ XIDS: dict[int, XidMeaning] = {
     43: _program("the GPU stopped processing a program"),
     44: XidMeaning("graphics engine fault while programs were switched", _WATCH),
     45: _program("a program's work was removed after an earlier error"),
-    46: _reset("the GPU stopped processing and does not answer"),
+    46: _reset("the GPU stopped processing and does not respond"),
     48: _reset("double-bit ECC error"),
     54: _reset("auxiliary power is not connected", "check the card's power cables, then reboot"),
     61: XidMeaning("internal micro-controller warning", "reset the GPU when convenient"),
@@ -59,11 +59,13 @@ XIDS: dict[int, XidMeaning] = {
     95: _reset("uncontained ECC error"),
     109: _reset("context switch timeout"),
     110: _reset("security fault"),
-    119: _reset("the GPU's system processor (GSP) does not answer", _RESET + ", or reboot"),
+    119: _reset("the GPU's system processor (GSP) does not respond", _RESET + ", or reboot"),
     120: _reset("error of the GPU's system processor (GSP)", _RESET + ", or reboot"),
     136: _reset("an NVLink could not be trained", _LINKS),
     140: _reset("unrecovered ECC error"),
-    142: XidMeaning("video encoder error", "ask NVIDIA's support; until then reset the GPU", is_fault=True),
+    142: XidMeaning(
+        "video encoder error", "contact NVIDIA support; until then, reset the GPU", is_fault=True
+    ),
     143: _reset("the GPU failed to initialise", _REBOOT),
     144: _reset("NVLink 5 error (SAW)", _LINKS),
     145: _reset("NVLink 5 error (RLW)", _LINKS),
@@ -73,7 +75,7 @@ XIDS: dict[int, XidMeaning] = {
     149: _reset("NVLink 5 error (NETIR)", _LINKS),
     150: _reset("NVLink 5 error (MSE)", _LINKS),
     151: _reset("key rotation failed", "restart the virtual machine"),
-    154: XidMeaning("the driver's recovery action changed", "what it asks for is read and shown beside this"),
+    154: XidMeaning("the driver's recovery action changed", "see the recovery action shown with this fault"),
     155: _reset("NVLink error found by software", _LINKS),
     156: _reset("a part of the GPU was retired"),
     158: _reset("fatal timeout"),

@@ -52,7 +52,7 @@ def read_text(file: Path) -> str:
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise Misconfigured(f"{file}: is not a file; name the file itself")
+                raise Misconfigured(f"{file}: is not a file; give the path of the file")
             content = opened.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         raise Misconfigured(f"{file}: there is no such file; check the path") from None
@@ -92,7 +92,7 @@ class Reading:
     async def do(self, work: Callable[[], T]) -> T:
         """Give what ``work`` gives or raise what it raises; ``Failed`` if it takes too long."""
         if self._is_busy:
-            raise Failed(f"{self._what}: reading still hangs; is its network drive gone?")
+            raise Failed(f"{self._what}: reading still hangs; is its network drive unavailable?")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         self._is_busy = True
@@ -105,7 +105,8 @@ class Reading:
                 return await answer
         except TimeoutError:
             raise Failed(
-                f"{self._what}: reading did not end within {self._deadline_seconds:g} s; is its network drive gone?"
+                f"{self._what}: reading did not finish within {self._deadline_seconds:g} s; is its network "
+                "drive unavailable?"
             ) from None
 
     def _work(

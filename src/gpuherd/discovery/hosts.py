@@ -40,24 +40,27 @@ def parse_host(entry: str, place: str) -> Target:
     """
     whole = entry.strip()
     if not whole:
-        raise Misconfigured(f"{place}: an empty host; {_SHAPES}")
+        raise Misconfigured(f"{place}: the host is empty; {_SHAPES}")
     if any(letter.isspace() or not letter.isprintable() for letter in whole):
-        raise Misconfigured(f"{place}: {quoted(whole)} is more than one word; write one host in each entry")
+        raise Misconfigured(f"{place}: {quoted(whole)} is more than one word; write one host per entry")
     if "://" in whole:
         raise Misconfigured(f"{place}: {quoted(whole)} is a web address; {_SHAPES}")
     given_name, has_name, rest = whole.rpartition("=")
     user, has_user, host = rest.rpartition("@")
     if has_user and ":" in user:
         # Not repeated in the message: it is a password.
-        raise Misconfigured(f"{place}: a password before @; take it away, hosts are reached with keys")
+        raise Misconfigured(
+            f"{place}: there is a password before @; remove it, because hosts are reached with keys"
+        )
     host, port = _split_port(host, whole, place)
     if not is_host(host):
         raise Misconfigured(f"{place}: {quoted(whole)}: {_what_is_wrong(host)}")
     if has_user and not is_user(user):
-        raise Misconfigured(f"{place}: {quoted(whole)}: {quoted(user)} is no user name; {_SHAPES}")
+        raise Misconfigured(f"{place}: {quoted(whole)}: {quoted(user)} is not a user name; {_SHAPES}")
     if has_name and not is_name(given_name):
         raise Misconfigured(
-            f"{place}: {quoted(whole)}: {quoted(given_name)} is no name; use letters, digits, '.', '_', '+' and '-'"
+            f"{place}: {quoted(whole)}: {quoted(given_name)} is not a name; use letters, digits, '.', '_', "
+            "'+' and '-'"
         )
     name = given_name or host.rstrip(".").partition("%")[0]
     return Target(name=name, address=host, port=port, user=user or None, place=clip(place, SENTENCE_LENGTH))
@@ -93,8 +96,9 @@ def gather(found: Iterable[tuple[int | None, Target]], complaints: Complaints) -
         else:
             complaints.add_error(
                 Misconfigured(
-                    f"{target.place}: {quoted(target.name)} is named at {first.place} already, with another address, "
-                    f"port or user; give one of them a name of its own, such as {target.name}-2={target.address}"
+                    f"{target.place}: {quoted(target.name)} is already at {first.place} with another "
+                    "address, port or user; give one of them another name, such as "
+                    f"{target.name}-2={target.address}"
                 )
             )
     complaints.raise_if_any()
@@ -174,9 +178,9 @@ def _what_is_wrong(host: str) -> str:
     if _DOTTED_NUMBERS.fullmatch(host):
         return "not an IP address; each number must be from 0 to 255"
     if not host.isascii():
-        return "the host has letters outside of ASCII; write it in its xn-- form or use its IP address"
+        return "the host contains non-ASCII letters; write it in its xn-- form or use its IP address"
     if host.startswith("-"):
-        return "a host cannot begin with '-'"
+        return "a host cannot start with '-'"
     return "not a host name; use letters, digits, '-' and '.'"
 
 

@@ -49,7 +49,7 @@ def read_ini(text: str, file: str, complaints: Complaints | None = None) -> IniC
     user = _single(values, "user", complaints)
     if user is not None and not is_user(user):
         complaints.add(
-            values["user"][0][0], f"user = {quoted(user)} is no login name; write one such as monitor"
+            values["user"][0][0], f"user = {quoted(user)} is not a login name; write for example monitor"
         )
         user = None
     key_file = _single(values, "key_filename", complaints)
@@ -117,9 +117,9 @@ def _values(text: str, complaints: Complaints) -> dict[str, _Value]:
             values[key] = current
     if SECTION not in sections and section is not None:
         there = ", ".join(f"[{clean_name}]" for clean_name in (quoted(name)[1:-1] for name in sections[:10]))
-        complaints.add(None, f"there is no section [{SECTION}], only {there}; hosts stand in [{SECTION}]")
+        complaints.add(None, f"there is no section [{SECTION}], only {there}; list hosts in [{SECTION}]")
     elif section is None or "hosts" not in values:
-        complaints.add(None, f"there are no hosts; write [{SECTION}] and below it hosts = host1,host2")
+        complaints.add(None, f"there are no hosts; write [{SECTION}] and, below it, hosts = host1,host2")
     return values
 
 
@@ -128,7 +128,7 @@ def _single(values: dict[str, _Value], key: str, complaints: Complaints) -> str 
     pieces = values.get(key, [])
     words = [piece for _, piece in pieces if piece]
     if len(words) > 1:
-        complaints.add(pieces[1][0], f"{key} goes on in this line; it must be one line")
+        complaints.add(pieces[1][0], f"{key} continues in this line; it must be one line")
     return words[0] if words else None
 
 

@@ -40,7 +40,7 @@ def parse_ssh_config(
         if not matches(alias, patterns):
             continue
         if len(alias) > LABEL_LENGTH or not _ALIAS.fullmatch(alias):
-            complaints.add_error(Misconfigured(f"{place}: {quoted(alias)} is no host that can be reached"))
+            complaints.add_error(Misconfigured(f"{place}: {quoted(alias)} is not a usable host"))
             continue
         found.append((None, Target(name=alias, address=alias, place=place)))
     return gather(found, complaints)
@@ -112,7 +112,7 @@ def _aliases(
         try:
             words = shlex.split(parts["rest"], comments=True)
         except ValueError:
-            complaints.add_error(Misconfigured(f"{place}: a quotation mark is not closed; close it"))
+            complaints.add_error(Misconfigured(f"{place}: unclosed quotation mark; close it"))
             continue
         if keyword == "host":
             in_match = False
@@ -120,7 +120,7 @@ def _aliases(
         elif not in_match:
             if depth >= _MOST_DEPTH:
                 raise Misconfigured(
-                    f"{place}: files include each other more than {_MOST_DEPTH} deep; break the circle"
+                    f"{place}: files include each other more than {_MOST_DEPTH} levels deep; remove the loop"
                 )
             for pattern in words:
                 for name, content in include(pattern):

@@ -87,9 +87,7 @@ def _hosts(value: YamlNode, complaints: Complaints) -> list[tuple[int | None, Ta
     if is_null(value):
         return []
     if not isinstance(value, YamlSequence):
-        complaints.add(
-            line_of(value), "hosts must be a list; write each host in a line of its own after a dash"
-        )
+        complaints.add(line_of(value), "hosts must be a list; write each host on its own line after a dash")
         return []
     found: list[tuple[int | None, Target]] = []
     for item in value.value:

@@ -53,11 +53,11 @@ def telling_faults(file: str) -> Iterator[None]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}" if mark else file
-        problem = " ".join(str(error.problem or error.context or "cannot be understood").split())
+        problem = " ".join(str(error.problem or error.context or "unreadable").split())
         raise Misconfigured(f"{place}: is not valid YAML: {quoted(problem)[1:-1]}; fix this line") from error
     except yaml.YAMLError as error:
         raise Misconfigured(
-            f"{file}: is not valid YAML: it has characters that YAML forbids; take them away"
+            f"{file}: is not valid YAML: it contains characters that YAML forbids; remove them"
         ) from error
 
 
@@ -104,16 +104,16 @@ def _check(text: str, file: str) -> None:
     for event in yaml.parse(text, Loader=_Loader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
-            raise Misconfigured(f"{file}:{line}: aliases (*name) are not read; write the value out")
+            raise Misconfigured(f"{file}:{line}: aliases (*name) are not supported; write the value out")
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise Misconfigured(f"{file}:{line}: a second document begins; keep one")
+                raise Misconfigured(f"{file}:{line}: there is a second document; keep one")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _MOST_DEPTH:
                 raise Misconfigured(
-                    f"{file}:{line}: nested more than {_MOST_DEPTH} deep; this is no list of hosts"
+                    f"{file}:{line}: nested more than {_MOST_DEPTH} levels deep; this is not a list of hosts"
                 )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1

@@ -118,7 +118,7 @@ class FleetChange(Struct, frozen=True, kw_only=True):
     notices: Annotated[tuple[FleetNotice, ...], Meta(description="All current ones.")]
     totals: Totals
     nodes: list[NodeInventory]
-    removed: Annotated[list[int], Meta(description="Node rows that are gone.")]
+    removed: Annotated[list[int], Meta(description="Node rows that were removed.")]
     devices: DeviceColumns
     device_details: DeviceDetailColumns
     device_states: DeviceStateColumns

@@ -30,7 +30,7 @@ class DeviceIds:
         if len(self._ids.union(ids)) > MAX_IDS_PER_DAY:
             raise Refused(
                 TOO_MANY_DEVICES,
-                f"this node has reported {len(self._ids):,} different devices within a day, and no more than "
-                f"{MAX_IDS_PER_DAY:,} are accepted: check what uses its credential, or wait until tomorrow",
+                f"this node has reported {len(self._ids):,} different devices within a day; at most "
+                f"{MAX_IDS_PER_DAY:,} are accepted. Check what uses its credential, or wait until tomorrow",
             )
         self._ids.update(ids)

@@ -198,7 +198,7 @@ class DeviceMemory:
             count = self._noted[node_id][1]
         self._noted[node_id] = (hour, count + 1)
         if count == MAX_NOTES - 1:
-            detail = f"{detail} (further changes of this node's GPUs in this hour are not listed)"
+            detail = f"{detail} (more changes to this node's GPUs in this hour are not listed)"
         if count < MAX_NOTES:
             self.notes.append((action, node_id, detail))
 

@@ -11,6 +11,7 @@ def dropped_problem(frames: int) -> Problem:
     """Make the note; like the count, it stays until the hub is restarted."""
     return Problem(
         code="frames_dropped",
-        message=f"its agent lost {frames} frames before the hub got them, so its history has gaps: its spool was full "
-        "or damaged. The agent's log says which; raise agent.spool_max_bytes, or check the node's disk",
+        message=f"its agent lost {frames} reports before sending them, because its spool was full or "
+        "damaged, so its history has gaps. The agent's log says which; raise "
+        "agent.spool_max_bytes, or check the node's disk",
     )

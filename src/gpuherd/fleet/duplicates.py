@@ -87,6 +87,6 @@ class Duplicates:
 def _problem(uuid: str, other: Node) -> Problem:
     return Problem(
         code="same_gpu",
-        message=f"{uuid} is also reported by {other.id}: either one machine is listed twice, or one of them passes on "
-        "the other's data; keep one",
+        message=f"{uuid} is also reported by {other.id}: one machine is listed twice, or one of them "
+        "forwards the other's data; keep one",
     )

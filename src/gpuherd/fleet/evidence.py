@@ -27,7 +27,7 @@ SLOWED = Hardware.POWER_BRAKE
 
 HARDWARE_TEXTS: dict[Hardware, str] = {
     Hardware.ECC: "uncorrected ECC errors: stop its processes and reset the GPU; if they come back, have it checked",
-    Hardware.POWER_BRAKE: "power brake: the power supply makes the card slow down; check power supplies and cables",
+    Hardware.POWER_BRAKE: "power brake: the power supply slows the card down; check power supplies and cables",
     Hardware.THERMAL: "too hot: the hardware slows the card down; check fans and airflow",
     Hardware.SLOWDOWN: "hardware slowdown: too hot or too little power; check cooling and power supply",
 }

@@ -184,8 +184,8 @@ class Fleet:
         if node is not None:
             node.counts["lost"] += samples
             message = (
-                f"{node.counts['lost']} samples are missing in this node's history, because the hub was overloaded; "
-                "a node with an agent sends them again"
+                f"{node.counts['lost']} samples are missing from this node's history because the hub was "
+                "overloaded; a node with an agent sends them again"
             )
             self.note(node_id, "lost", Problem(code="samples_lost", message=message))
 
@@ -364,7 +364,7 @@ class Fleet:
     def _adopt(self, node: Node, run: Run, problems: tuple[Problem, ...]) -> None:
         """Make a run's facts and table the node's, with the problems of the sample that comes with them."""
         if run.facts is None:
-            raise AssertionError("a sample is only taken after its facts")
+            raise AssertionError("a sample is accepted only after its facts")
         self._lay_out(node, run.facts)
         node.table, node.owners = run.table, run.owners
         self._booked.table_changed(node.id)
@@ -597,7 +597,7 @@ class Fleet:
             return AdminFace() if self.shows_command_lines else MemberFace()
         if privacy == "admin":
             return AdminFace()
-        raise Refused("totals_only", "only totals are shown to you")
+        raise Refused("totals_only", "you can only see totals")
 
     def own_commands(self, users: Collection[str]) -> OwnCommands:
         """Give the processes of these users, as nodes call them, with their command lines."""
@@ -737,6 +737,6 @@ class Fleet:
 def _repeated_problem(now: float) -> Problem:
     return Problem(
         code="report_repeated",
-        message="the same report comes again and again: the time in it does not advance; look at what sends it",
+        message="the same report arrives repeatedly: its time does not advance; check the program that sends it",
         since=now,
     )

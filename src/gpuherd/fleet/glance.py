@@ -50,7 +50,7 @@ class GlanceNodes(Struct, frozen=True, kw_only=True):
     reason: list[str]
     age_seconds: Annotated[Numbers, Meta(description="Age of the last report; null if there was none.")]
     device_count: Annotated[
-        list[int], Meta(description="Number of the node's entries in ``devices``; they follow each other.")
+        list[int], Meta(description="Number of the node's entries in ``devices``, which are consecutive.")
     ]
 
 

@@ -46,7 +46,7 @@ def clean_facts(facts: NodeFacts) -> NodeFacts:
     disks than any report may have.
     """
     if len(facts.host.disks) > MAX_DISKS:
-        raise Refused("too_many_disks", f"{len(facts.host.disks)} disks are over the cap of {MAX_DISKS}")
+        raise Refused("too_many_disks", f"{len(facts.host.disks)} disks exceed the limit of {MAX_DISKS}")
     devices = tuple(_clean(device) for device in facts.devices)
     seen: set[str] = set()
     for device in devices:

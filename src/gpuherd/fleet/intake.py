@@ -198,7 +198,7 @@ class Intake:
 
     def _scene_of(self, run: Run) -> Scene:
         if run.facts is None:
-            raise AssertionError("a sample is only taken after its facts")
+            raise AssertionError("a sample is accepted only after its facts")
         return Scene(
             run.node_id,
             run.boot_id,

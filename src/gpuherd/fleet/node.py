@@ -45,7 +45,8 @@ class NodeHealth(Struct, frozen=True, kw_only=True):
     unknown_frames: int
     values_refused: int
     lost_samples: Annotated[
-        int, Meta(description="Samples lost for lack of space that cannot be sent again.")
+        int,
+        Meta(description="Samples that were lost because the disk was full, and that cannot be sent again."),
     ] = 0
     refused: dict[str, int]
     last_error: str | None
@@ -269,7 +270,9 @@ class Run:
             raise
         except Exception as error:
             # A mistake of ours. It must not end the node's link again and again: the node would never be seen.
-            refusal = Refused("hub_error", "the hub failed to read this: an error of its own, see its log")
+            refusal = Refused(
+                "hub_error", "the hub could not process this because of an internal error; see its log"
+            )
             if not self.node.refused[refusal.code]:
                 log.exception("cannot process a report of node %s; skipping it", self.node_id)
             self.refuse(refusal)

@@ -27,9 +27,9 @@ class AvailabilitySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     busy_memory_bytes: Annotated[
         Bytes,
         Meta(
-            description="A device on which more memory than this is used by no visible process is in use, however "
-            "small the share: 2 % of 192 GB are 3.8 GB, enough for a whole job. Not applied if the "
-            "driver counts its own reserve as used."
+            description="A device is also in use if more memory than this is used without a visible "
+            "process, however small the share: 2 % of 192 GB is 3.8 GB, enough for a whole "
+            "job. Not applied if the driver counts its own reserve as used."
         ),
     ] = 512 * 2**20
     idle_window_seconds: Annotated[
@@ -75,14 +75,14 @@ class DisplaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     short_node_names: Annotated[
         bool,
         Meta(
-            description="Show gpu01.example.org as gpu01. Nodes in `nodes` keep that name, and IP addresses are "
-            "not shortened. Hosts with the same first label look the same."
+            description="Show gpu01.example.org as gpu01. Nodes in `nodes` keep that name, and IP "
+            "addresses are not shortened. Hosts with the same first label get the same name."
         ),
     ] = False
     gpus: Annotated[dict[str, Label], Meta(description="Short names of GPUs, by the driver's name.")] = {}
     users: Annotated[
         dict[str, Label],
-        Meta(description="Aliases of users: a user name on the nodes, and the user it stands for."),
+        Meta(description="Aliases of users: a user name on the nodes, and the user it belongs to."),
     ] = {}
     aliases_file: Annotated[
         Path | None,

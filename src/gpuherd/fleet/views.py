@@ -47,8 +47,8 @@ class Availability(Struct, frozen=True, kw_only=True):
     not_checked: Annotated[
         tuple[str, ...],
         Meta(
-            description="Signs of broken hardware that cannot be read, and so do not prevent *free*: slowdown, ecc, "
-            "row_remap, page_retirement, recovery_action, xid."
+            description="Hardware checks that could not be read, and therefore do not prevent *free*: "
+            "slowdown, ecc, row_remap, page_retirement, recovery_action, xid."
         ),
     ] = ()
 
@@ -148,7 +148,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     nodes_in_fault: Annotated[
         int,
         Meta(
-            description="Live nodes of which no GPU can be used: the driver hangs, or all are missing or in fault."
+            description="Live nodes without a usable GPU: the driver hangs, or all are missing or in fault."
         ),
     ] = 0
     devices: dict[DeviceState, int]

@@ -121,16 +121,16 @@ def unpack(packed: Packed, length: int) -> Floats:
         runs = int(unit)
         lengths = np.frombuffer(content, "<u4", runs)
         if int(lengths.sum(dtype=np.int64)) != length:
-            raise ValueError("runs of another length")
+            raise ValueError("runs have an unexpected length")
         values = np.repeat(np.frombuffer(content, "<f8", runs, 4 * runs), lengths).astype(np.float64)
     elif kind - WHOLE in _WIDTHS:
         cells = np.frombuffer(content, f"<u{kind - WHOLE}")
         values = _times(cells.astype(np.float64), unit)
         values[cells == 256 ** (kind - WHOLE) - 1] = np.nan
     else:
-        raise ValueError("an unknown way of writing numbers")
+        raise ValueError("unknown number encoding")
     if len(values) != length:
-        raise ValueError("another number of numbers")
+        raise ValueError("unexpected number of values")
     return values
 
 
@@ -155,7 +155,7 @@ def unpack_codes(packed: Packed, length: int) -> NDArray[np.int64]:
     if kind == SAME:
         return np.full(length, int(same), dtype=np.int64)
     if kind - WHOLE not in _WIDTHS or len(content) != length * (kind - WHOLE):
-        raise ValueError("an unknown way of writing codes")
+        raise ValueError("unknown code encoding")
     return np.frombuffer(content, f"<u{kind - WHOLE}").astype(np.int64)
 
 

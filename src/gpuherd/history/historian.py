@@ -31,7 +31,7 @@ class JournalHealth(Struct, frozen=True, kw_only=True):
     written_at: Annotated[float | None, Meta(description="Hub time, UTC epoch seconds.")] = None
     files: int = 0
     size_bytes: int = 0
-    damaged_records: Annotated[int, Meta(description="Places that could not be read at the last start.")] = 0
+    damaged_records: Annotated[int, Meta(description="Entries that could not be read at the last start.")] = 0
     lost_names: Annotated[int, Meta(description="Devices or sessions left out because of that.")] = 0
     torn_bytes: Annotated[int, Meta(description="Cut off at the last start; never acknowledged.")] = 0
     last_error: str | None = None
@@ -52,10 +52,14 @@ class HistoryHealth(Struct, frozen=True, kw_only=True):
         ),
     ] = False
     sent_again_samples: Annotated[
-        int, Meta(description="Samples without space that agents will send again.")
+        int,
+        Meta(
+            description="Samples that could not be stored because the disk was full; agents send them again."
+        ),
     ] = 0
     lost_samples: Annotated[
-        int, Meta(description="Samples lost for lack of space, from nodes that cannot send them again.")
+        int,
+        Meta(description="Samples lost because the disk was full, from nodes that cannot send them again."),
     ] = 0
     too_old_samples: Annotated[
         int,
@@ -70,13 +74,13 @@ class HistoryHealth(Struct, frozen=True, kw_only=True):
         wrong = [f"history: {self.journal.last_error}"] if self.journal.state == "failing" else []
         if self.journal.damaged_records:
             wrong.append(
-                f"history: {self.journal.damaged_records} places of the journal could not be read at the last start; "
-                "check the disk"
+                f"history: {self.journal.damaged_records} entries of the journal could not be read at the "
+                "last start; check the disk"
             )
         if self.is_closed:
             wrong.append(
-                "history: there is no room for more samples; the live view goes on, and agents keep their samples and "
-                "send them again when there is room"
+                "history: there is no space for more samples; the live view continues, and agents keep "
+                "their samples and send them when there is space"
             )
         wrong += [
             f"history: {sink.name}: {sink.damaged_files} damaged files were moved to history/quarantine and are "
@@ -142,7 +146,8 @@ class Historian:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise Misconfigured(
-                f"history.folder: cannot make {self._folder}: {error.strerror}; choose one that this user may write"
+                f"history.folder: cannot create {self._folder}: {error.strerror}; choose a folder that "
+                "this user can write to"
             ) from error
         files = JournalFiles(self._folder)
         settled = [sink.settled for sink in self._sinks]
@@ -222,7 +227,7 @@ class Historian:
                 # Were it tended, it would settle a file of which it has not all.
                 log.exception("history: %s failed to store a batch", sink.name)
                 self._failed_sinks[sink.name] = clip(
-                    f"could not take a batch ({type(error).__name__}: {error}) and waits for the hub to be restarted",
+                    f"could not store a batch ({type(error).__name__}: {error}); restart the hub",
                     400,
                 )
 

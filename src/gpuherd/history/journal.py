@@ -237,8 +237,8 @@ class Journal:
         free_bytes = room.f_bavail * room.f_frsize
         if free_bytes - size_bytes < self._min_free_bytes:
             raise DiskFull(
-                f"{self.files.folder}: only {free_bytes // 2**20} MiB are free and history.min_free_bytes asks for "
-                f"{self._min_free_bytes // 2**20}; nothing is remembered until there is room"
+                f"{self.files.folder}: only {free_bytes // 2**20} MiB are free, but history.min_free_bytes "
+                f"requires {self._min_free_bytes // 2**20}; no history is stored until there is space"
             )
 
     def _is_over(self, now: float) -> bool:
@@ -273,7 +273,7 @@ class Journal:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 raise Failed(
-                    f"cannot delete {path}: {error.strerror}; let this user write the folder"
+                    f"cannot delete {path}: {error.strerror}; let this user write to the folder"
                 ) from error
 
     def close(self) -> None:

@@ -65,7 +65,8 @@ class Library:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise Misconfigured(
-                f"history.folder: cannot make {folder}: {error.strerror}; choose a folder that this user may write"
+                f"history.folder: cannot create {folder}: {error.strerror}; choose a folder that this user "
+                "can write to"
             ) from error
         is_new = not any(file for kind in ("*.parquet", "*.journal") for file in folder.glob(f"*/{kind}"))
         self.tables = Tables(

@@ -200,13 +200,17 @@ def _slices(rows: list[_Row]) -> Iterator[list[_Row]]:
 
 def _complaint(place: str, answer: Answer) -> str:
     if answer.status in (401, 403):
-        return f"{place} lets nobody in with what history.store gives it ({answer.status}); check its secret"
+        return (
+            f"{place} rejects the credentials in history.store ({answer.status}); check the password or "
+            "token file"
+        )
     if answer.status == 404:
         return (
-            f"{place} takes no remote write (404); start Prometheus with --web.enable-remote-write-receiver"
+            f"{place} does not accept remote write (404); start Prometheus with "
+            "--web.enable-remote-write-receiver"
         )
     if 300 <= answer.status < 400:
-        return f"{place} leads elsewhere ({answer.status}); name the final address in history.store.write_url"
+        return f"{place} redirects ({answer.status}); set history.store.write_url to the final address"
     return f"{place} answers {answer.status}: {answer.text()}"
 
 

@@ -115,7 +115,8 @@ class HistorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Days, Meta(description="How long to keep minimum, mean and maximum of each minute, in days.")
     ] = 90.0
     quarter_hour_days: Annotated[
-        Days, Meta(description="How long to keep those of each quarter of an hour, in days.")
+        Days,
+        Meta(description="How long to keep minimum, mean and maximum of each quarter of an hour, in days."),
     ] = 730.0
     usage_days: Annotated[Days, Meta(description="How long to keep usage, in days.")] = 1825.0
     pseudonymise_after_days: Annotated[
@@ -149,13 +150,13 @@ class HistorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Raise ``Misconfigured`` for settings that contradict each other."""
         if not self.raw_days <= self.minute_days <= self.quarter_hour_days:
             raise Misconfigured(
-                "history.raw_days, minute_days and quarter_hour_days must not fall in this order: what is coarser "
-                "is kept at least as long"
+                "history.raw_days, minute_days and quarter_hour_days must increase or stay the same in "
+                "this order: coarser data is kept at least as long"
             )
         if self.pseudonymise_after_days < self.command_line_days:
             raise Misconfigured(
-                "history.command_line_days must not be more than history.pseudonymise_after_days: a command line "
-                "tells who it was"
+                "history.command_line_days must not be more than history.pseudonymise_after_days: a "
+                "command line can identify its user"
             )
         store = self.store
         if not isinstance(store, EmbeddedSettings):
@@ -167,9 +168,9 @@ class HistorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             for key, url in addresses.items():
                 _check_url(url, f"history.store.{key}")
             if store.token_file is not None and store.password_file is not None:
-                raise Misconfigured("history.store: give either token_file or password_file, not both")
+                raise Misconfigured("history.store: set either token_file or password_file, not both")
             if (store.user is None) != (store.password_file is None):
-                raise Misconfigured("history.store: user and password_file go together")
+                raise Misconfigured("history.store: set both user and password_file")
 
 
 def _check_url(url: str | None, key: str) -> None:
@@ -177,9 +178,11 @@ def _check_url(url: str | None, key: str) -> None:
         return
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Misconfigured(f"{key}: is no http or https address; write for example http://127.0.0.1:8428")
+        raise Misconfigured(
+            f"{key}: is not an http or https address; write for example http://127.0.0.1:8428"
+        )
     if parts.username is not None or parts.password is not None:
-        raise Misconfigured(f"{key}: holds a password; name a file with it in password_file instead")
+        raise Misconfigured(f"{key}: contains a password; put it into a file and set password_file")
 
 
 class UsageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

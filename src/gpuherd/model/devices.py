@@ -109,8 +109,9 @@ class DeviceFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
         tuple[Label, ...],
         Meta(
             max_length=32,
-            description="Health checks that this device supports: slowdown, ecc, row_remap, page_retirement, "
-            "recovery_action, xid; newer agents may add more. Others were not made.",
+            description="Health checks that this device supports: slowdown, ecc, row_remap, "
+            "page_retirement, recovery_action, xid; newer agents may add more. Checks that are not listed "
+            "were not made.",
         ),
     ] = ()
 

@@ -218,7 +218,7 @@ class UsageOverTime(Struct, frozen=True, kw_only=True):
     times: Annotated[
         list[float], Meta(description="Start of each step in the report's time zone, UTC epoch seconds.")
     ]
-    keys: Annotated[list[str | None], Meta(description="Null is unknown.")]
+    keys: Annotated[list[str | None], Meta(description="Null: unknown.")]
     labels: list[str]
     gpu_hours: Annotated[list[list[float]], Meta(description="For each key, one number per step.")]
     busy_hours: list[list[float]]
@@ -233,7 +233,7 @@ Trend = Literal["up", "down", "level"]
 class TrendRow(Struct, frozen=True, kw_only=True):
     """What one user holds now and held recently: who to ask."""
 
-    user: Annotated[str | None, Meta(description="Null is unknown.")]
+    user: Annotated[str | None, Meta(description="Null: unknown.")]
     label: str
     reserved_gpus: Annotated[
         float,
@@ -296,7 +296,7 @@ class UsageSession(Struct, frozen=True, kw_only=True):
     uuid: str
     node: Annotated[str, Meta(description="Display name of the node.")]
     type: Annotated[str, Meta(description="Short name of the device's type.")]
-    user: Annotated[str | None, Meta(description="Null is unknown.")]
+    user: Annotated[str | None, Meta(description="Null: unknown.")]
     container: str | None = None
     job: str | None = None
     command: Annotated[

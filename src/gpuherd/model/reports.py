@@ -44,7 +44,7 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
         Meta(
             max_length=32,
             description="For code metric_failed: the metrics that are unknown because of it, such as "
-            "memory_used_bytes or memory_total_bytes. Empty: any unknown metric can be.",
+            "memory_used_bytes or memory_total_bytes. Empty: it can be any unknown metric.",
         ),
     ] = ()
 
@@ -54,7 +54,7 @@ def fewer_problems(problems: Sequence[Problem], most: int) -> list[Problem]:
     if len(problems) <= most:
         return list(problems)
     kept = sorted(problems, key=lambda problem: not problem.is_fault)[: most - 1]
-    text = f"{len(problems) - len(kept)} problems are left out; what they say of devices is not known"
+    text = f"{len(problems) - len(kept)} problems are omitted, so the state of some devices may be unknown"
     return [*kept, Problem(code="processes_failed", message=text)]
 
 

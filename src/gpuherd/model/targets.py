@@ -20,13 +20,15 @@ GpuCount = Annotated[int, Meta(ge=0, le=512)]
 class Target(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A node as a list, an inventory or a service names it."""
 
-    name: Annotated[Label, Meta(min_length=1, description="What the list calls it; its id is made of this.")]
+    name: Annotated[
+        Label, Meta(min_length=1, description="Name in the list; the node's id is derived from it.")
+    ]
     address: Annotated[Label, Meta(min_length=1, description="Host name, IP address or SSH alias.")]
-    port: Annotated[Port | None, Meta(description="None: the way's usual port.")] = None
-    user: Annotated[Label | None, Meta(description="Whom to log in as, where the list says so.")] = None
-    key_file: Annotated[str | None, Meta(description="SSH key, where the list says so.")] = None
-    proxy_jump: Annotated[str | None, Meta(description="SSH jump host, where the list says so.")] = None
+    port: Annotated[Port | None, Meta(description="None: the connection's usual port.")] = None
+    user: Annotated[Label | None, Meta(description="User to log in as, if the list has one.")] = None
+    key_file: Annotated[str | None, Meta(description="SSH key, if the list has one.")] = None
+    proxy_jump: Annotated[str | None, Meta(description="SSH jump host, if the list has one.")] = None
     expected_gpus: Annotated[
-        GpuCount | None, Meta(description="How many GPUs the inventory says it has.")
+        GpuCount | None, Meta(description="Number of GPUs according to the inventory.")
     ] = None
     place: Annotated[Sentence, Meta(description="Where it was found, such as hosts.txt:3.")] = ""

@@ -105,9 +105,7 @@ def count_admins(connection: Connection, account_id: str = "") -> int:
 def keep_an_admin(connection: Connection, account: Account) -> None:
     """Refuse to lose the last one who could undo it."""
     if account.role == "admin" and not account.is_disabled and not count_admins(connection, account.id):
-        raise Refused(
-            "last_admin", "this is the last admin who can log in; make someone else an admin before"
-        )
+        raise Refused("last_admin", "this is the last admin who can log in; make someone else an admin first")
 
 
 def set_groups(connection: Connection, account_id: str, groups: Iterable[str]) -> None:
@@ -124,7 +122,7 @@ def set_linux_names(connection: Connection, account_id: str, names: Collection[s
     ).first()
     if taken is not None:
         raise Refused(
-            "linux_name_taken", f"the user {taken.linux_name} on the nodes is another account already"
+            "linux_name_taken", f"the user {taken.linux_name} on the nodes already belongs to another account"
         )
     connection.execute(delete(linux_names).where(linux_names.c.account_id == account_id))
     if rows := [{"linux_name": name, "account_id": account_id} for name in sorted(set(names))]:
@@ -136,7 +134,7 @@ def check_shown_name(connection: Connection, display_name: str, name: str) -> No
     if is_shown_name_taken(connection, display_name, name):
         raise Refused(
             "name_taken",
-            f"{display_name} is the name of another account or of a group; choose another name for others to read",
+            f"{display_name} is the name of another account or group; choose another display name",
         )
 
 
@@ -173,7 +171,7 @@ def insert_account(
         ).first()
         is not None
     ):
-        raise Refused("name_taken", "this person has an account already")
+        raise Refused("name_taken", "this person already has an account")
     if source == "local":
         check_shown_name(connection, display_name, name)
     elif is_shown_name_taken(connection, display_name, name):
@@ -201,7 +199,7 @@ def insert_account(
 def describe_change(before: Account, after: Account) -> str:
     """Describe a change without Linux names, which ``Deed`` has separately so that they can be erased.
 
-    "users on the nodes" comes last, because the log's reader appends the names there.
+    "Linux names" comes last, because the log's reader appends the names there.
     """
     parts = []
     if before.role != after.role:
@@ -213,5 +211,5 @@ def describe_change(before: Account, after: Account) -> str:
     if before.display_name != after.display_name:
         parts.append("shown name")
     if before.linux_names != after.linux_names:
-        parts.append("users on the nodes")
+        parts.append("Linux names")
     return "; ".join(parts)

@@ -53,7 +53,7 @@ def _describe_new(account: Account, *, has_names: bool) -> str:
     if account.groups:
         parts.append(f"groups {', '.join(account.groups)}")
     if has_names:
-        parts.append("users on the nodes")
+        parts.append("Linux names")
     return "; ".join(parts)
 
 
@@ -254,7 +254,7 @@ class AccountRecords:
                 .values(password_hash=password_hash)
             )
             if kept.rowcount != 1:
-                raise Refused("changed_meanwhile", "the password was changed meanwhile; log in again")
+                raise Refused("changed_meanwhile", "the password has been changed; log in again")
 
     def note_login(self, account_id: str, now: float) -> None:
         """Remember when someone last logged in."""
@@ -334,15 +334,15 @@ class AccountRecords:
         with writing(self._engine) as connection:
             count_change(connection, people_revision)
             if count_admins(connection):
-                raise Refused("setup_done", "this hub has an admin already; log in instead")
+                raise Refused("setup_done", "this hub already has an admin; log in instead")
             spent = connection.execute(
                 delete(setup_codes).where(setup_codes.c.digest == digest, setup_codes.c.expires_at > now)
             )
             if spent.rowcount != 1:
                 raise Refused(
                     "code_invalid",
-                    "the set-up link is unknown, spent or expired; print a new one with "
-                    "`gpuherd hub setup-link`",
+                    "the set-up link is invalid, used up or expired; print a new one with `gpuherd hub "
+                    "setup-link`",
                 )
             connection.execute(delete(setup_codes))
             account = insert_account(

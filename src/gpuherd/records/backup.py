@@ -90,7 +90,7 @@ def write_backup(location: Path | str, file: Path, *, now: float | None = None) 
     written.
     """
     if isinstance(location, Path) and not location.exists():
-        raise Refused("no_records", f"there are no records at {location}; is hub.state_dir right?")
+        raise Refused("no_records", f"there is no database at {location}; is hub.state_dir right?")
     now = time.time() if now is None else now
     header = BackupHeader(schema=NEWEST, program=__version__, created_at=now)
     try:
@@ -99,7 +99,7 @@ def write_backup(location: Path | str, file: Path, *, now: float | None = None) 
     except OSError as error:
         raise Failed(f"cannot write {file}: {error.strerror}") from error
     except SQLAlchemyError as error:
-        raise Failed(f"the records cannot be read: {_reason(error)}") from error
+        raise Failed(f"the database cannot be read: {_reason(error)}") from error
     return BackupSummary(created_at=now, rows=rows, is_logged=_log_backup(location, rows, now))
 
 
@@ -151,7 +151,7 @@ def restore_backup(
             if revision_in(connection) is not None and not replace and not _is_empty(connection):
                 raise Refused(
                     "records_not_empty",
-                    "there are records already; add --replace to lose them, best after a backup of them",
+                    "there is already a database; to overwrite it, add --replace (back it up first)",
                 )
             before = _revisions(connection)
             _drop(connection)
@@ -181,8 +181,8 @@ def _refuse_running(hubs: list[HubLease]) -> None:
         told = ", ".join(f"process {hub.pid} on {clean(hub.host, 60)}" for hub in hubs)
         raise Refused(
             "hub_running",
-            f"a hub is running on these records: {told}. Stop it and try again; one that was killed counts as running "
-            f"for {LEASE_SECONDS:.0f} s",
+            f"a hub is using this database: {told}. Stop it and try again; a hub that was killed counts as "
+            f"running for {LEASE_SECONDS:.0f} s",
         )
 
 

@@ -160,11 +160,11 @@ def _lines(file: Path) -> Iterator[bytes]:
 
 
 def _no_backup(file: Path) -> Refused:
-    return Refused("no_backup", f"{file} is no backup; give a file that `gpuherd hub backup` wrote")
+    return Refused("no_backup", f"{file} is not a backup; give a file that `gpuherd hub backup` wrote")
 
 
 def _damaged(file: Path) -> Refused:
-    return Refused("backup_damaged", f"{file} is damaged or cut short; copy it again or take another backup")
+    return Refused("backup_damaged", f"{file} is damaged or incomplete; copy it again or use another backup")
 
 
 def check_backup(file: Path, *, newest: str) -> tuple[BackupHeader, int]:

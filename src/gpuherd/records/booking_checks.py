@@ -85,7 +85,7 @@ def check_change(before: Booking, after: Booking, now: float) -> None:
     if before.ends_at <= now:
         raise Refused("past", "this booking is over; make a new one")
     if before.starts_at <= now and after.starts_at != before.starts_at:
-        raise Refused("past", "this booking has begun; its start cannot be changed")
+        raise Refused("past", "this booking has started; its start cannot be changed")
 
 
 def known_booking(connection: Connection, booking_id: int) -> Booking:

@@ -84,22 +84,23 @@ def check_limits(
     if limits.max_bookings is not None and len(after) > max(limits.max_bookings, len(before)):
         raise Refused(
             "too_many_bookings",
-            f"that would be {len(after)} bookings that have not ended, and {limits.max_bookings} are allowed; make "
-            "fewer and longer ones, or release what you do not need",
+            f"that would be {len(after)} bookings that have not ended; {limits.max_bookings} are allowed. "
+            "Make fewer, longer bookings, or release those you do not need",
         )
     if limits.max_devices_at_once is not None:
         peak = _peak(after, wanted)
         if peak > limits.max_devices_at_once and peak > _peak(before, replaced):
             raise Refused(
                 "too_many_devices",
-                f"that would be {peak} devices at a time, and {limits.max_devices_at_once} are allowed; take fewer, "
-                "or another time",
+                f"that would be {peak} devices at a time; {limits.max_devices_at_once} are allowed. Choose "
+                "fewer, or another time",
             )
     if limits.gpu_seconds_ahead is not None:
         seconds = _gpu_seconds(after, now)
         if seconds > limits.gpu_seconds_ahead and seconds > _gpu_seconds(before, now):
             raise Refused(
                 "too_many_gpu_hours",
-                f"that would be {seconds / 3600:.4g} GPU-hours ahead, and {limits.gpu_seconds_ahead / 3600:.4g} are "
-                "allowed; take fewer devices or a shorter time, or release what you do not need",
+                f"that would be {seconds / 3600:.4g} GPU-hours from now on; "
+                f"{limits.gpu_seconds_ahead / 3600:.4g} are allowed. Choose fewer devices or a shorter "
+                "time, or release bookings you do not need",
             )

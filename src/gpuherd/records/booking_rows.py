@@ -72,7 +72,7 @@ class Conflict(Refused):
 
     def __init__(self, in_the_way: tuple[Booking, ...], devices: tuple[DeviceRef, ...]) -> None:
         count = "a device is" if len(devices) == 1 else f"{len(devices) or 'some'} devices are"
-        super().__init__("conflict", f"{count} booked already at that time; take others, or another time")
+        super().__init__("conflict", f"{count} already booked at that time; choose others, or another time")
         self.bookings = in_the_way
         """Those in the way, by their ids; none if those asked for are in each other's way."""
         self.devices = devices

@@ -195,9 +195,7 @@ class BookingRecords:
             lock(connection, booking_revision)
             before = known_booking(connection, id)
             if revision is not None and revision != before.revision:
-                raise Refused(
-                    "changed_meanwhile", "someone has changed this booking meanwhile; look at it again"
-                )
+                raise Refused("changed_meanwhile", "someone else has changed this booking; load it again")
             after = structs.replace(before, **given)
             if after == before:
                 return before
@@ -401,7 +399,9 @@ class BookingRecords:
                         "another request with this Idempotency-Key is being processed; try again",
                     ) from None
                 if "FOREIGN KEY" in reason or "fk_bookings_owner_id" in reason:
-                    raise Refused("unknown_account", "the account that shall own it is gone") from None
+                    raise Refused(
+                        "unknown_account", "the account that should own it no longer exists"
+                    ) from None
                 raise
 
 

@@ -62,7 +62,9 @@ def records_url(location: Path | str) -> URL:
     try:
         url = make_url(location)
     except ArgumentError as error:
-        raise Misconfigured("hub.records_url: is no database URL, such as postgresql://host/name") from error
+        raise Misconfigured(
+            "hub.records_url: is not a database URL such as postgresql://host/name"
+        ) from error
     if url.drivername in {"postgres", "postgresql"}:
         url = url.set(drivername="postgresql+psycopg")
     return url
@@ -79,7 +81,7 @@ def _begin_sqlite(connection: Any) -> None:
 def _sqlite_engine(url: URL) -> Engine:
     if not url.database or url.database == ":memory:":
         raise Misconfigured(
-            "hub.records_url: names no file; write for example sqlite:////var/lib/gpuherd/records.sqlite"
+            "hub.records_url: contains no file; write for example sqlite:////var/lib/gpuherd/records.sqlite"
         )
     file = SqliteFile(Path(url.database), lock_wait_seconds=_LOCK_WAIT_SECONDS)
     engine = create_engine(
@@ -118,7 +120,7 @@ def records_engine(url: URL, *, patient: bool = False) -> Engine:
         raise Misconfigured(
             f"hub.records_url: {error.name} is missing; install it with: pip install 'gpuherd[postgresql]'"
         ) from error
-    raise Misconfigured(f"hub.records_url: {backend} will not do; use SQLite or PostgreSQL")
+    raise Misconfigured(f"hub.records_url: {backend} is not supported; use SQLite or PostgreSQL")
 
 
 def revision_in(connection: Connection) -> str | None:
@@ -131,7 +133,7 @@ def revision_in(connection: Connection) -> str | None:
         script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()
     }:
         raise Misconfigured(
-            "the records were written by a newer gpuherd; start that version or restore an older backup"
+            "the database was written by a newer gpuherd; use that version or restore an older backup"
         )
     return at
 
@@ -164,7 +166,8 @@ def _prepared(location: Path | str) -> URL:
             location.touch(mode=0o600)
         except OSError as error:
             raise Misconfigured(
-                f"cannot write {location}: {error.strerror}; choose another hub.state_dir or let this user write it"
+                f"cannot write {location}: {error.strerror}; choose another hub.state_dir or let this user "
+                "write to it"
             ) from error
     return records_url(location)
 
@@ -175,7 +178,7 @@ def _opening(url: URL) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raise Misconfigured(
-            f"cannot open the records at {url.render_as_string()}: {reason_of(error)}"
+            f"cannot open the database at {url.render_as_string()}: {reason_of(error)}"
         ) from error
 
 

@@ -123,7 +123,7 @@ def _check_limit(connection: Connection, table: Table, account_id: object, limit
     if connection.execute(query).scalar_one() >= limit.at_most:
         raise Refused(
             f"too_many_{limit.kind}",
-            f"an account can have at most {limit.at_most} {limit.called}; end those that you do not use",
+            f"an account can have at most {limit.at_most} {limit.called}; delete those you do not use",
         )
 
 
@@ -366,14 +366,14 @@ class KeyRecords:
             if account.is_disabled:
                 raise Refused("account_disabled", "this account is disabled; ask an admin")
             if password_hash is not None and account.password_hash != password_hash:
-                raise Refused("changed_meanwhile", "the password was changed meanwhile; log in again")
+                raise Refused("changed_meanwhile", "the password has been changed; log in again")
             if limit is not None:
                 # Counted under the lock, so that of two at once the second sees the first.
                 _check_limit(connection, table, values["account_id"], limit)
             try:
                 connection.execute(insert(table).values(**values))
             except IntegrityError:
-                raise Refused("key_taken", "there is such a key already; try again") from None
+                raise Refused("key_taken", "this key already exists; try again") from None
             ended = () if at_most is None else _end_oldest(connection, table, values, at_most)
             if deed is not None:
                 replaced = [

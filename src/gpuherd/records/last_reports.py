@@ -111,8 +111,8 @@ class LastReports:
                 raise
             if not is_disk_full(error, self._file.parent):
                 raise Misconfigured(
-                    f"cannot open {self._file}: {error}; let this user write the folder, or choose another "
-                    "hub.state_dir"
+                    f"cannot open {self._file}: {error}; let this user write to the folder, or choose "
+                    "another hub.state_dir"
                 ) from error
             log.warning(
                 "the disk of %s is full: keeping the last state of nodes in memory only; free some space",
@@ -128,12 +128,12 @@ class LastReports:
         columns = "number, content, checksum" if summed else "number, content, NULL"
         for number, content, checksum in connection.execute(f"SELECT {columns} FROM shelves"):  # noqa: S608
             if summed and checksum != _checksum(number, content):
-                self._note_damage("some nodes' last states cannot be read (a checksum is wrong)")
+                self._note_damage("the last states of some nodes cannot be read (wrong checksum)")
                 continue
             try:
                 self._shelves[number] = _shelf_decoder.decode(content)
             except (msgspec.DecodeError, TypeError) as error:  # its nodes will send their state again
-                self._note_damage(f"some nodes' last states cannot be read ({error})")
+                self._note_damage(f"the last states of some nodes cannot be read ({error})")
 
     def _reading(self, read: Callable[[sqlite3.Connection], T]) -> T | None:
         """Read through the open connection, or on a full disk through one that needs no room; None without a file."""
@@ -159,14 +159,14 @@ class LastReports:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
-        self._note_damage(f"it is set aside as {self._file.name}.damaged ({error})")
+        self._note_damage(f"it was moved to {self._file.name}.damaged ({error})")
         self._numbers, self._shelves, self._inventories, self._next_number = {}, {}, {}, 1
         try:
             set_aside(self._file)
         except OSError as trouble:
             raise Misconfigured(
-                f"{self._file} is damaged and cannot be set aside: {trouble.strerror}; delete it, nodes send "
-                "their state again"
+                f"{self._file} is damaged and cannot be moved aside: {trouble.strerror}; delete it, the "
+                "nodes send their state again"
             ) from trouble
         self._start()
 
@@ -286,7 +286,7 @@ class LastReports:
         for *row, checksum in connection.execute(f"SELECT {columns} FROM inventories"):  # noqa: S608
             number, node_id, hello, facts, table = row
             if summed and checksum != _checksum(*row):
-                self._note_damage("a node's last state cannot be read (its checksum is wrong)")
+                self._note_damage("the last state of a node cannot be read (wrong checksum)")
                 continue
             entry = self._shelves.get(number // SHELF_NODES, {}).get(number)
             if entry is not None:

@@ -37,5 +37,5 @@ class KeptText(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Raise ``UnkeepableText`` before the database sees it."""
         if value is not None and not is_keepable(value, self._length):
-            raise UnkeepableText("too long, or has characters that cannot be stored")
+            raise UnkeepableText("is too long or contains characters that cannot be stored")
         return value

@@ -52,21 +52,15 @@ class OutcomeUnknown(RecordsFailed):
 
 def _failed(error: SQLAlchemyError) -> RecordsFailed:
     if isinstance(error, PoolTimeoutError):
-        return RecordsFailed(
-            "the records are busy: every connection to the database is in use; try again in a moment"
-        )
+        return RecordsFailed("the database is busy: all connections are in use; try again in a moment")
     if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return RecordsFailed(
-            "the records cannot be read or written: the database went away or did not answer in time; is it running?"
-        )
+        return RecordsFailed("the database is unavailable or did not respond in time; is it running?")
     reason = reason_of(error)
     if "disk is full" in reason or "No space left" in reason:
-        return RecordsFailed(f"the records cannot be written: {reason}")
+        return RecordsFailed(f"the database cannot be written: {reason}")
     if "database is locked" in reason:
-        return RecordsFailed(
-            "the records are busy: another program is writing to them; try again in a moment"
-        )
-    return RecordsFailed(f"the records cannot be read or written: {reason}")
+        return RecordsFailed("the database is busy: another program is writing to it; try again in a moment")
+    return RecordsFailed(f"the database cannot be read or written: {reason}")
 
 
 def reason_of(error: SQLAlchemyError) -> str:
@@ -77,7 +71,9 @@ def reason_of(error: SQLAlchemyError) -> str:
     if "disk is full" in reason or "No space left" in reason:
         return f"{reason}; free some space on the disk of the database"
     if "readonly database" in reason:
-        return f"{reason}; let the hub's user write the file and its folder, or if that is so, {RESTORE}"
+        return (
+            f"{reason}; let the hub's user write to the file and its folder, or if it already can, {RESTORE}"
+        )
     if isinstance(original, sqlite3.Error) and is_damage(original):
         return f"the database is damaged ({reason}); {RESTORE}"
     return reason
@@ -87,7 +83,9 @@ class BadText(Refused):
     """Something that no database keeps; nothing is found by it, either."""
 
     def __init__(self) -> None:
-        super().__init__("bad_text", "a text or number is too long, or has characters that cannot be stored")
+        super().__init__(
+            "bad_text", "a text or number is too long, or contains characters that cannot be stored"
+        )
 
 
 @contextmanager

@@ -57,8 +57,8 @@ class HttpQuestions:
         except TimeoutError as error:
             raise ContactFailed(
                 "timeout",
-                f"{where} did not answer within {self._deadline_seconds:g} s: the node may be overloaded, or a "
-                "firewall drops what is sent to it",
+                f"{where} did not respond within {self._deadline_seconds:g} s: the node may be overloaded, "
+                "or a firewall drops the packets",
             ) from error
         except aiohttp.ClientConnectorError as error:
             raise ContactFailed("unreachable", _unreachable(where, error)) from error
@@ -66,7 +66,7 @@ class HttpQuestions:
             raise ContactFailed("link_lost", f"{where} closed the connection without a response") from error
         except (aiohttp.ClientError, ValueError) as error:
             raise ContactFailed(
-                "garbled", f"{where} does not speak HTTP as it should: {clean(str(error), 160)}"
+                "garbled", f"{where} does not speak valid HTTP: {clean(str(error), 160)}"
             ) from error
 
     async def close(self) -> None:
@@ -94,20 +94,21 @@ class HttpQuestions:
 
 async def _capped(response: aiohttp.ClientResponse, where: str) -> bytes:
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise ContactFailed("garbled", f"{where} answers compressed, which was not asked for")
+        raise ContactFailed("garbled", f"{where} sends a compressed response that was not requested")
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > MAX_ANSWER_BYTES:
             raise ContactFailed(
                 "too_large",
-                f"{where} answers with more than {MAX_ANSWER_BYTES // 2**20} MiB; is another program on this port?",
+                f"{where} responds with more than {MAX_ANSWER_BYTES // 2**20} MiB; is another program on "
+                "this port?",
             )
     return bytes(body)
 
 
 def _unreachable(where: str, error: aiohttp.ClientConnectorError) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"{where}: the name cannot be resolved; check it in the list of nodes and in DNS"
+        return f"{where}: the name cannot be resolved; check the list of nodes and DNS"
     reason = clean(system_reason(error), 80)
     return f"{where} cannot be reached ({reason}): is the tool running there, and the port open?"

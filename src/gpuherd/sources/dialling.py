@@ -95,8 +95,8 @@ def verifying_context(ca_file: Path | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:  # ssl.SSLError is one
         raise Misconfigured(
-            f"reach.tls_ca_file: {ca_file} cannot be used ({error.strerror or error}); it must be readable and hold "
-            "certificates in PEM form"
+            f"reach.tls_ca_file: {ca_file} cannot be used ({error.strerror or error}); it must be readable "
+            "and contain certificates in PEM format"
         ) from error
 
 
@@ -116,22 +116,22 @@ def connect_failure(place: Place, error: Exception) -> ContactFailed:
             needs_person=True,
         )
     if isinstance(error, ConnectionTimeoutError):
-        return place.failure(
-            "timeout", "no answer to connecting; it is down, or a firewall on the way drops what is sent"
-        )
+        return place.failure("timeout", "no response; it is down, or a firewall drops the packets")
     if isinstance(error, TimeoutError):
-        return place.failure("timeout", "it takes the connection but does not answer")
+        return place.failure("timeout", "it accepts the connection but does not respond")
     if isinstance(error, WSServerHandshakeError):
         return _refusal(place, error)
     if isinstance(error, ClientResponseError):
         return place.failure(
-            "garbled", "the program there does not speak HTTP, so it is no gpuherd agent", needs_person=True
+            "garbled",
+            "the program there does not speak HTTP, so it is not a gpuherd agent",
+            needs_person=True,
         )
     if isinstance(error, OSError):
         return _os_failure(place, error)
     if isinstance(error, ValueError):
         return place.failure(
-            "unreachable", "this is no host name or IP address; correct the list", needs_person=True
+            "unreachable", "this is not a host name or IP address; correct the list", needs_person=True
         )
     return _hangs_up(place)
 
@@ -141,11 +141,14 @@ def _certificate_failure(place: Place, error: Exception) -> ContactFailed:
     if code == _EXPIRED:
         reason = "its certificate has expired; renew it and restart the agent"
     elif code == _NOT_YET_VALID:
-        reason = "its certificate is not valid yet; set the clocks right"
+        reason = "its certificate is not valid yet; correct the clocks"
     elif code in (_WRONG_NAME, _WRONG_ADDRESS):
-        reason = f"its certificate is for another name than {place.host}; list the node by the name in the certificate"
+        reason = f"its certificate is not for {place.host}; list the node under the name in the certificate"
     elif code in _UNKNOWN_AUTHORITY:
-        reason = "its certificate is signed by an unknown authority; name that authority's file in reach.tls_ca_file"
+        reason = (
+            "its certificate is signed by an unknown authority; set reach.tls_ca_file to that authority's "
+            "file"
+        )
     else:
         reason = f"its certificate is not accepted: {clean(str(error), 200)}"
     return place.failure("tls_failed", reason, needs_person=True)
@@ -156,14 +159,16 @@ def _refusal(place: Place, error: WSServerHandshakeError) -> ContactFailed:
     if is_agent and error.status == 426:
         return place.failure(
             "other_version",
-            "the agent speaks another version of the protocol; install the same major version on both sides",
+            "the agent uses another version of the protocol; install the same major version on both sides",
             needs_person=True,
         )
     if is_agent:
-        return place.failure("hub_refused", f"the agent does not take links now (HTTP {error.status})")
+        return place.failure(
+            "hub_refused", f"the agent does not accept connections now (HTTP {error.status})"
+        )
     return place.failure(
         "garbled",
-        f"the program there is no listening gpuherd agent (HTTP {error.status}); check the port",
+        f"the program there is not a listening gpuherd agent (HTTP {error.status}); check the port",
         needs_person=True,
     )
 
@@ -175,7 +180,7 @@ def _os_failure(place: Place, error: OSError) -> ContactFailed:
             "unreachable", "nothing listens there; start `gpuherd agent --listen`, or check the port"
         )
     if number in (errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return place.failure("unreachable", "there is no way to that address; check the network")
+        return place.failure("unreachable", "there is no route to that address; check the network")
     if number in (errno.ECONNRESET, errno.EPIPE):
         return _hangs_up(place)
     return place.failure("unreachable", clean(system_reason(error), 200))
@@ -184,5 +189,6 @@ def _os_failure(place: Place, error: OSError) -> ContactFailed:
 def _hangs_up(place: Place) -> ContactFailed:
     hint = "does not listen with TLS" if place.is_tls else "wants TLS (reach.is_tls = true)"
     return place.failure(
-        "garbled", f"it hangs up without an answer; it is no gpuherd agent, or one that {hint}"
+        "garbled",
+        (f"it closes the connection without a response; it is not a gpuherd agent, or an agent that {hint}"),
     )

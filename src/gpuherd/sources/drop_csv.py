@@ -94,7 +94,7 @@ def read_drop(
     stamps = [naive_seconds(row["timestamp"]) for row in rows]
     newest = next((stamp for stamp in reversed(stamps) if stamp is not None), None)
     if newest is None:
-        raise ContactFailed("garbled", f"{host}_gpus.csv has no line with a GPU and a time; look into it")
+        raise ContactFailed("garbled", f"{host}_gpus.csv has no line with a GPU and a time; check the file")
     longest = 3 * interval_seconds
     latest = {
         row["uuid"]: row
@@ -159,12 +159,12 @@ def _add_processes(
 ) -> None:
     """Add the newest block of processes, unless it is old: nvidia-smi writes nothing while nothing runs."""
     if "processes" not in files:
-        message = "there is no file of processes; is task 2 of gpu-run.sh running there?"
+        message = "there is no process file; is task 2 of gpu-run.sh running there?"
         assembly.add_problem(Problem(code="processes_failed", message=message))
         return
     rows = [(row, naive_seconds(row["timestamp"])) for row in _rows(files["processes"], PROCESS_COLUMNS)]
     if _ends_unread(files["processes"]):
-        assembly.lacks_processes(None, "the end of their file cannot be read")
+        assembly.lacks_processes(None, "the end of the process file cannot be read")
     block = next((stamp for _, stamp in reversed(rows) if stamp is not None), None)
     if block is None or newest - block > longest:
         return
@@ -189,7 +189,7 @@ def _add_process(
 ) -> None:
     device = assembly.position_of(clean(row["gpu_uuid"], 96))
     if device is None and not row["gpu_uuid"].startswith("GPU-"):
-        assembly.lacks_processes(None, "one is on a slice or a GPU that is not told")
+        assembly.lacks_processes(None, "one runs on a slice or GPU that the file does not name")
     pid = None if device is None else assembly.pid_of_use(device, row["pid"])
     if pid is None or device is None:
         return

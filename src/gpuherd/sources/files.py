@@ -110,7 +110,7 @@ class FolderWatch:
                 found = await asyncio.shield(self._reading)
         except TimeoutError as error:
             raise Failed(
-                f"the folder {self._settings.path} does not answer; is the server it is mounted from alive?"
+                f"the folder {self._settings.path} does not respond; is the server it is mounted from up?"
             ) from error
         finally:
             if self._reading.done():
@@ -155,7 +155,7 @@ class FolderWatch:
             if listed is None or listed:
                 self._listed = listed
             else:
-                trouble = "it names no host"
+                trouble = "it lists no hosts"
         except Failed as error:
             trouble = str(error)
         if trouble and trouble != self._list_trouble:
@@ -164,7 +164,7 @@ class FolderWatch:
                 self._settings.path,
                 HOSTS_NAME,
                 trouble,
-                "the last good list stays" if self._listed else "all hosts in the folder are shown",
+                "the last good list stays in use" if self._listed else "all hosts in the folder are shown",
             )
         self._list_trouble = trouble
 
@@ -220,8 +220,8 @@ class FolderWatch:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise ContactFailed(
                 "garbled",
-                f"{name}.json is no report: {clean(str(error), 160)}; write it with `gpuherd agent --once`, to another "
-                "name first, then rename it",
+                f"{name}.json is not a report: {clean(str(error), 160)}; write it with `gpuherd agent "
+                "--once` to a temporary file, then rename that",
             ) from error
         age_seconds = self._wall() - report.sample.time
         return report, report.sample.time, -CLOCKS_APART_SECONDS <= age_seconds <= self._longest_seconds
@@ -296,8 +296,9 @@ class FolderWatch:
                     name,
                     ContactFailed(
                         "no_data",
-                        f"the files of {name} in {self._settings.path} bring nothing new: if they are still renewed, "
-                        "nvidia-smi hangs there; if not, the scripts or the copying have stopped",
+                        f"the files of {name} in {self._settings.path} contain nothing new: if they are "
+                        "still updated, nvidia-smi hangs there; if not, the scripts or the copying have "
+                        "stopped",
                     ),
                 )
 
@@ -305,9 +306,10 @@ class FolderWatch:
         message = None
         if self._left_out:
             message = (
-                f"the folder {self._settings.path} has files of {self._settings.max_nodes + self._left_out} hosts, "
-                f"{self._left_out} more than folders.max_nodes; these are left out: remove files that are no host's, "
-                "or raise folders.max_nodes"
+                f"the folder {self._settings.path} has files of "
+                f"{self._settings.max_nodes + self._left_out} hosts, {self._left_out} more than "
+                "folders.max_nodes, which are not shown: remove files that do not belong to a host, or "
+                "raise folders.max_nodes"
             )
         if message is not None and self._told_left_out is None:
             log.warning("%s", message)

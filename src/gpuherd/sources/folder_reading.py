@@ -62,7 +62,8 @@ def open_folder(path: Path) -> Iterator[int]:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise Failed(
-            f"the folder {path} cannot be opened: {error.strerror}; make it, mount it, or correct folders.path"
+            f"the folder {path} cannot be opened: {error.strerror}; create it, mount it, or correct "
+            "folders.path"
         ) from error
     try:
         yield descriptor
@@ -82,7 +83,7 @@ def scan(
         with os.scandir(folder) as entries:
             for count, entry in enumerate(entries):
                 if count >= MAX_ENTRIES:
-                    raise Failed(f"the folder has more than {MAX_ENTRIES} entries; clear it out")
+                    raise Failed(f"the folder has more than {MAX_ENTRIES} entries; clean it up")
                 host, kind = _named(entry.name)
                 if host is None:
                     continue
@@ -95,7 +96,7 @@ def scan(
             elif drop := _stamps(found[host]):
                 hosts[host] = drop
     except OSError as error:
-        raise Failed(f"the folder cannot be listed: {error.strerror}; allow it to the hub's user") from error
+        raise Failed(f"the folder cannot be listed: {error.strerror}; let the hub's user read it") from error
     return hosts, left_out
 
 
@@ -172,7 +173,7 @@ def read_hosts_json(folder: int) -> dict[str, str] | None:
         ) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Failed(f"{HOSTS_NAME} is not a file; replace it by one, or remove it")
+            raise Failed(f"{HOSTS_NAME} is not a file; replace it with one, or remove it")
         content = os.pread(descriptor, MAX_FILE_BYTES + 1, 0)
     except OSError as error:
         raise Failed(f"{HOSTS_NAME} cannot be read ({error.strerror})") from error
@@ -184,7 +185,7 @@ def read_hosts_json(folder: int) -> dict[str, str] | None:
 def parse_hosts_json(content: bytes) -> dict[str, str]:
     """Read ``{host: shown name}`` without entries that are no names; ``Failed`` says what is wrong with the whole."""
     if len(content) > MAX_FILE_BYTES:
-        raise Failed(f"is larger than {MAX_FILE_BYTES >> 20} MiB; this is no {HOSTS_NAME}")
+        raise Failed(f"is larger than {MAX_FILE_BYTES >> 20} MiB; this is not a valid {HOSTS_NAME}")
     try:
         found = json.loads(content.decode("utf-8-sig", errors="replace"))
     except json.JSONDecodeError as error:
@@ -192,7 +193,7 @@ def parse_hosts_json(content: bytes) -> dict[str, str]:
             f"line {error.lineno} is not JSON ({error.msg}); is it half written? Correct that line"
         ) from None
     except (RecursionError, ValueError):
-        raise Failed("is nested too deeply, or has absurd numbers in it; write it again") from None
+        raise Failed("is nested too deeply, or contains numbers that are too large; write it again") from None
     if not isinstance(found, dict):
         raise Failed('is not a table of hosts; write {"gpu01": "gpu01.example.org"}')
     return {

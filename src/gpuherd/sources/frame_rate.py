@@ -45,8 +45,8 @@ class FrameRate:
             raise Refused(
                 TOO_MANY_FRAMES,
                 f"this node sends more than {LIVE_PER_SECOND:.0f} frames or "
-                f"{LIVE_PER_SECOND * WEIGHT_BYTES / 2**20:.1f} MiB a second and is not listened to for a while; see "
-                "what speaks with its credential: restart its agent, or enrol it anew",
+                f"{LIVE_PER_SECOND * WEIGHT_BYTES / 2**20:.1f} MiB per second and is ignored for a while; "
+                "check what uses its credential: restart its agent, or enrol it again",
             )
         self._live -= cost
 

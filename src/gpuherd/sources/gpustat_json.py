@@ -59,11 +59,11 @@ def read_post(body: bytes, *, peer: str, wall: float, scrub: Scrub) -> GpustatPo
     posted = _decode(body)
     hostname, gpus = posted.get("hostname"), posted.get("gpus")
     if not isinstance(hostname, str) or not hostname:
-        raise Refused("garbled", "the body has no hostname; send what `gpustat --json` prints")
+        raise Refused("garbled", "the body has no hostname; send the output of `gpustat --json`")
     if len(hostname) > LABEL_LENGTH:
-        raise Refused("garbled", f"the hostname is longer than {LABEL_LENGTH} letters; no machine's is")
+        raise Refused("garbled", f"the hostname is longer than {LABEL_LENGTH} characters, the limit")
     if not isinstance(gpus, list):
-        raise Refused("garbled", "the body has no list of gpus; send what `gpustat --json` prints")
+        raise Refused("garbled", "the body has no list of gpus; send the output of `gpustat --json`")
     payload: dict[str, Any] = {}
     for key, value in posted.items():
         if key in ("hostname", "driver_version", "query_time"):
@@ -79,9 +79,9 @@ def _decode(body: bytes) -> dict[str, Any]:
     try:
         posted = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Refused("garbled", f"the body is no JSON: {clean(str(error), 120)}") from error
+        raise Refused("garbled", f"the body is not JSON: {clean(str(error), 120)}") from error
     if not isinstance(posted, dict):
-        raise Refused("garbled", "the body is no JSON object; send what `gpustat --json` prints")
+        raise Refused("garbled", "the body is not a JSON object; send the output of `gpustat --json`")
     return posted
 
 
@@ -197,7 +197,7 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, hostname: str,
         return
     processes = gpu.get("processes")
     if not isinstance(processes, list):
-        message = f"gpustat does not tell the processes of GPU {index}; run it as a user who may see them"
+        message = f"gpustat does not list the processes of GPU {index}; run it as a user who can see them"
         assembly.add_problem(Problem(code="processes_failed", message=message, device_uuid=uuid))
         return
     for process in processes[:MAX_PROCESSES_OF_GPU]:

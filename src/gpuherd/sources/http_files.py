@@ -109,7 +109,8 @@ class HttpFilesWay:
                 elif answer.status != 404:
                     raise ContactFailed(
                         "garbled",
-                        f"{target.name} answers {answer.status} to {name}; does it serve the folder of gpu-run.sh?",
+                        f"{target.name} responds to {name} with {answer.status}; does it serve the folder "
+                        "of gpu-run.sh?",
                     )
                 if "gpus" not in files:
                     break  # without it the others say nothing
@@ -134,6 +135,7 @@ class HttpFilesWay:
         if now - known[1] > longest:
             raise ContactFailed(
                 "no_data",
-                f"the files of {name} bring nothing new: nvidia-smi hangs there, or the scripts have stopped",
+                f"the files of {name} contain nothing new: nvidia-smi hangs there, or the scripts have "
+                "stopped",
             )
         return False

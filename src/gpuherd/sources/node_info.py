@@ -67,8 +67,8 @@ class NodeInfoWay:
         self._spoke_last: dict[str, tuple[str, str]] = {}
         if settings.password_file is None:
             log.warning(
-                "node_info nodes use the default password of the tool's README, which everyone knows; change PASSWD "
-                "on the nodes and name a file with the new one in reach.password_file"
+                "node_info nodes use the default password of the tool's README, which everyone knows; "
+                "change PASSWD on the nodes and put the new one into a file for reach.password_file"
             )
 
     @property
@@ -127,8 +127,8 @@ class NodeInfoWay:
         if now - news.since > INTERVALS_WITHOUT_NEWS * self.interval_seconds:
             raise ContactFailed(
                 "no_data",
-                f"{name} answers, but its data is old: nothing was read there since {last_update} (its own clock); "
-                "restart its node_info.py, and look whether nvidia-smi hangs",
+                f"{name} responds, but its data is old: nothing has been read there since {last_update} "
+                "(its own clock); restart its node_info.py, and check whether nvidia-smi hangs",
             )
         return False
 
@@ -143,8 +143,8 @@ class NodeInfoWay:
             return info.report
         problem = Problem(
             code="same_machine",
-            message=f"it answers the data of {hostname}, as node {speaker} does: two entries of the list lead to one "
-            "machine; correct the address of one or take it out",
+            message=f"it returns the data of {hostname}, as node {speaker} does: two entries of the list "
+            "point to the same machine; correct one address or remove the entry",
         )
         sample = info.report.sample
         return structs.replace(
@@ -158,7 +158,7 @@ class NodeInfoWay:
         try:
             return file.expanduser().read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise ContactFailed(
                 "wrong_password", f"reach.password_file: cannot read {file}: {reason}", needs_person=True
             ) from error
@@ -171,10 +171,10 @@ def check_status(status: int, name: str) -> None:
     if status in (401, 403, 404):
         raise ContactFailed(
             "wrong_password",
-            f"{name} answers {status}, as node_info.py does to a wrong password; put the PASSWD of its node_info.py "
-            "into reach.password_file",
+            f"{name} responds with {status}, as node_info.py does to a wrong password; put the PASSWD of "
+            "its node_info.py into reach.password_file",
             needs_person=True,
         )
     if 300 <= status < 400:
-        raise ContactFailed("garbled", f"{name} sends us elsewhere ({status}); redirects are not followed")
-    raise ContactFailed("garbled", f"{name} answers {status}; the log of its node_info.py says why")
+        raise ContactFailed("garbled", f"{name} redirects ({status}); redirects are not followed")
+    raise ContactFailed("garbled", f"{name} responds with {status}; the log of its node_info.py says why")

@@ -44,7 +44,7 @@ def read_answer(body: bytes, *, name: str, node_id: str, wall: float, scrub: Scr
                 f'{name} refuses: "{told}"; put the PASSWD of its node_info.py into password_file',
                 needs_person=True,
             )
-        raise ContactFailed("garbled", f"{name} answers JSON without a list of gpus; is it node_info.py?")
+        raise ContactFailed("garbled", f"{name} returns JSON without a list of gpus; is it node_info.py?")
     last_update = label(answer.get("last_update"))
     if last_update is None:
         raise ContactFailed(
@@ -55,7 +55,7 @@ def read_answer(body: bytes, *, name: str, node_id: str, wall: float, scrub: Scr
     for place, gpu in enumerate(entry for entry in gpus[: MAX_DEVICES + 1] if isinstance(entry, dict)):
         _add_gpu(assembly, gpu, place, node_id, scrub)
     if gpus and not any(isinstance(gpu, dict) for gpu in gpus):
-        raise ContactFailed("garbled", f"{name} answers a list of gpus that are none")
+        raise ContactFailed("garbled", f"{name} returns an invalid list of gpus")
     host = HostFacts(hostname=label(answer.get("hostname")) or name, addresses=_addresses(answer.get("ips")))
     return NodeInfo(report=assembly.report(host, time=wall), last_update=last_update)
 
@@ -64,9 +64,9 @@ def _decode(body: bytes, name: str) -> dict[str, Any]:
     try:
         answer = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ContactFailed("garbled", f"{name} does not answer JSON: {clean(str(error), 120)}") from error
+        raise ContactFailed("garbled", f"{name} does not return JSON: {clean(str(error), 120)}") from error
     if not isinstance(answer, dict):
-        raise ContactFailed("garbled", f"{name} answers JSON of another shape; is it node_info.py?")
+        raise ContactFailed("garbled", f"{name} returns JSON of another format; is it node_info.py?")
     return answer
 
 
@@ -98,7 +98,7 @@ def _add_gpu(assembly: Assembly, gpu: dict[Any, Any], place: int, node_id: str, 
         return
     users = gpu.get("users")
     if not isinstance(users, list):
-        message = f"the node does not tell the processes of GPU {index}"
+        message = f"the node does not list the processes of GPU {index}"
         assembly.add_problem(Problem(code="processes_failed", message=message, device_uuid=uuid))
         return
     for entry in users[:MAX_USERS_OF_GPU]:

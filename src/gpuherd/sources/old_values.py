@@ -87,7 +87,7 @@ def value_problems(
         failed.append(name)
     if not failed:
         return ()
-    message = f"the node fails to read {', '.join(failed)} of GPU {index}; a reload of the driver may help"
+    message = f"the node cannot read {', '.join(failed)} of GPU {index}; a reload of the driver may help"
     return (Problem(code="metric_failed", message=clean(message, 512), device_uuid=uuid),)
 
 

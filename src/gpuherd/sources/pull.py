@@ -102,7 +102,7 @@ def check_tls(settings: PullSettings) -> ssl.SSLContext | None:
     if settings.is_tls:
         return verifying_context(settings.tls_ca_file)
     if settings.tls_ca_file is not None:
-        raise Misconfigured("reach.tls_ca_file: is of no use without reach.is_tls = true")
+        raise Misconfigured("reach.tls_ca_file: has no effect without reach.is_tls = true")
     return None
 
 
@@ -184,7 +184,7 @@ class PullWay:
     ) -> None:
         """Prove ourselves and see the agent's proof; before it no frame is looked at."""
         if socket.protocol != SUBPROTOCOL:
-            raise place.failure("garbled", "the program there is no gpuherd agent", needs_person=True)
+            raise place.failure("garbled", "the program there is not a gpuherd agent", needs_person=True)
         certificate = socket.get_extra_info("ssl_object")
         tls_channel = channel_of(certificate.getpeercert(True) if certificate is not None else None)
         hub_nonce = new_nonce()
@@ -195,14 +195,14 @@ class PullWay:
                 await channel.send(encode(HubProof(nonce=hub_nonce, proof=proof(secret, "hub", **nonces))))
                 theirs = decode_proof(await self._hear(place, socket, channel), AgentProof)
         except TimeoutError as error:
-            raise place.failure("timeout", "the agent connected but did not prove itself in time") from error
+            raise place.failure("timeout", "the agent connected but did not authenticate in time") from error
         except Refused as error:
-            raise place.failure("garbled", f"the program there is no gpuherd agent: {error}") from error
+            raise place.failure("garbled", f"the program there is not a gpuherd agent: {error}") from error
         if not is_proof(theirs.proof, secret, "agent", **nonces):
             raise place.failure(
                 "node_unproven",
-                "the agent there does not know this node's secret, so it is not believed; if it is the right machine, "
-                f"give it what `gpuherd hub node secret {place.name}` prints",
+                "the agent there does not know this node's secret, so the hub does not trust it; if it is "
+                f"the right machine, give it what `gpuherd hub node secret {place.name}` prints",
                 needs_person=True,
             )
 
@@ -212,8 +212,8 @@ class PullWay:
             if socket.close_code == UNPROVEN:
                 raise place.failure(
                     "hub_refused",
-                    "the agent does not believe this hub: it has another secret"
-                    + (", or something between them ends TLS" if place.is_tls else "")
+                    "the agent does not trust this hub: it has another secret"
+                    + (", or a proxy between them terminates TLS" if place.is_tls else "")
                     + f"; give it what `gpuherd hub node secret {place.name}` prints",
                     needs_person=True,
                 )
@@ -236,27 +236,27 @@ class PullWay:
     ) -> NoReturn:
         """Say why a link that was proven is over."""
         if ending is not None and ending.code == "replaced":
-            raise place.failure("replaced", "the same node has connected another way", needs_person=True)
+            raise place.failure("replaced", "the same node has connected in another way", needs_person=True)
         if ending is not None and ending.code == "frame_too_large":
             raise place.failure("too_large", ending.message)
         if ending is not None and ending.is_final:
-            raise place.failure("garbled", f"the hub closed the link: {ending.message}")
+            raise place.failure("garbled", f"the hub closed the connection: {ending.message}")
         if ending is not None:
-            raise place.failure("link_lost", f"the hub closed the link: {ending.message}")
+            raise place.failure("link_lost", f"the hub closed the connection: {ending.message}")
         if socket.close_code == REPLACED:
             raise place.failure(
                 "replaced",
-                "another hub that knows this node's secret has taken over; let only one hub dial it, or give the "
-                "hubs different secrets",
+                "another hub that knows this node's secret has taken over; let only one hub connect to "
+                "it, or give the hubs different secrets",
                 needs_person=True,
             )
         if isinstance(channel.lost, WebSocketError) and channel.lost.code == WSCloseCode.MESSAGE_TOO_BIG:
-            raise place.failure("too_large", f"it sent a frame over the cap of {MAX_FRAME_BYTES} bytes")
+            raise place.failure("too_large", f"it sent a frame larger than {MAX_FRAME_BYTES} bytes")
         if socket.close_code == GOING_AWAY:
             raise place.failure("link_lost", "the agent has stopped")
         why = (
             clean(str(channel.lost), 200)
             if channel.lost is not None
-            else "the agent or the way to it is gone"
+            else "the agent or the network path to it is down"
         )
-        raise place.failure("link_lost", f"the link was lost: {why}")
+        raise place.failure("link_lost", f"the connection was lost: {why}")

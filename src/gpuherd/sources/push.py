@@ -68,10 +68,13 @@ _REPLACED = Notice(
 _REMOVED = Notice(
     code="removed", message="this node's credential is no longer valid; enrol it again", is_final=True
 )
-_SILENT = Notice(code="silent", message="nothing was heard for too long; connect again")
+_SILENT = Notice(code="silent", message="no data for too long; connect again")
 _SEND_AGAIN = Notice(
     code="send_again",
-    message="the hub had no room to keep what was sent last; connect again and send what was not acknowledged",
+    message=(
+        "the hub had no space for the last frames; connect again and send the frames that were not "
+        "acknowledged"
+    ),
 )
 _STOPPING = Notice(code="stopping", message="the hub is stopping; connect again")
 
@@ -379,7 +382,7 @@ class NodeLinks:
         try:
             frame = self._decode(message)
             if isinstance(frame, PastFrames) or (link.past is None and not isinstance(frame, Hello)):
-                raise Refused("hello_missing", "past frames begin with a hello of their run")  # noqa: TRY301
+                raise Refused("hello_missing", "past frames must start with a hello of their run")  # noqa: TRY301
         except Refused as refused:
             run.refuse(refused)
             raise

@@ -38,7 +38,7 @@ class NodeResolver(AbstractResolver):
                 # Shielded: a lookup that is given up goes on in its thread, and counts until it has ended there.
                 found = await asyncio.shield(looking)
         except TimeoutError as error:
-            raise socket.gaierror(socket.EAI_AGAIN, "the name server does not answer") from error
+            raise socket.gaierror(socket.EAI_AGAIN, "the name server does not respond") from error
         return [
             ResolveResult(
                 hostname=host,

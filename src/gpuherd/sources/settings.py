@@ -34,11 +34,11 @@ class SshSettings(_Reached, frozen=True, kw_only=True, tag="ssh"):
     interval_seconds: Interval = 5.0
     port: Annotated[
         Port | None,
-        Meta(description="Port, unless the list sets another. Default: that of the SSH configuration."),
+        Meta(description="Port, unless the list sets another. Default: from the SSH configuration."),
     ] = None
     user: Annotated[
         str | None,
-        Meta(description="User, unless the list sets another. Default: that of the SSH configuration."),
+        Meta(description="User, unless the list sets another. Default: from the SSH configuration."),
     ] = None
     key_files: Annotated[
         tuple[Path, ...],

@@ -53,7 +53,7 @@ class XmlRpcWay:
             if answer.status != 200:
                 raise ContactFailed(
                     "garbled",
-                    f"{target.name} answers {answer.status}; is the RPC server of the old monitor there?",
+                    f"{target.name} responds with {answer.status}; is it the old monitor's RPC server?",
                 )
             report = read_stats(
                 returned_text(answer.body, target.name),

@@ -72,10 +72,10 @@ def returned_text(body: bytes, name: str) -> str:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ContactFailed("garbled", f"{name} answers bytes that are no UTF-8") from error
+        raise ContactFailed("garbled", f"{name} returns bytes that are not UTF-8") from error
     if "<!" in text or "\0" in text:
         raise ContactFailed(
-            "garbled", f"{name} answers XML with declarations, which no XML-RPC answer has; it was not read"
+            "garbled", f"{name} returns XML with declarations, which XML-RPC never has; it was not read"
         )
     answer = _Answer()
     parser = expat.ParserCreate("utf-8")  # whatever the document says of its encoding
@@ -86,12 +86,12 @@ def returned_text(body: bytes, name: str) -> str:
     try:
         parser.Parse(text.encode(), True)
     except (expat.ExpatError, ValueError) as error:
-        raise ContactFailed("garbled", f"{name} does not answer XML-RPC: {clean(str(error), 120)}") from error
+        raise ContactFailed("garbled", f"{name} does not return XML-RPC: {clean(str(error), 120)}") from error
     if answer.fault:
         told = clean(answer.fault.get("faultString", "no reason given"), 160)
         raise ContactFailed("no_data", f"gpu_stats() fails on {name}: {told}")
     if answer.returned is None:
-        raise ContactFailed("garbled", f"{name} answers XML in which there is no value")
+        raise ContactFailed("garbled", f"{name} returns XML without a value")
     return answer.returned
 
 
@@ -136,7 +136,7 @@ def read_stats(
         stats = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise ContactFailed(
-            "garbled", f"gpu_stats() of {name} returns no JSON: {clean(str(error), 120)}"
+            "garbled", f"gpu_stats() of {name} does not return JSON: {clean(str(error), 120)}"
         ) from error
     gpus = stats.get("gpus") if isinstance(stats, dict) else None
     if not isinstance(gpus, list):
@@ -145,13 +145,13 @@ def read_stats(
     assembly = Assembly()
     for index, gpu in enumerate(gpus[: MAX_DEVICES + 1]):
         if not isinstance(gpu, dict):
-            raise ContactFailed("garbled", f"gpu_stats() of {name} returns a list of gpus that are none")
+            raise ContactFailed("garbled", f"gpu_stats() of {name} returns an invalid list of gpus")
         device, uuid = _add_gpu(assembly, gpu, index, node_id)
         if device is None:
             continue
         listed = procs[index] if isinstance(procs, list) and index < len(procs) else None
         if not isinstance(listed, list):
-            message = f"the node does not tell the processes of GPU {index}"
+            message = f"the node does not list the processes of GPU {index}"
             assembly.add_problem(Problem(code="processes_failed", message=message, device_uuid=uuid))
             continue
         for entry in listed[:MAX_PROCESSES_OF_GPU]:

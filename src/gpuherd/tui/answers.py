@@ -114,11 +114,11 @@ def freshness(watched: Watch, pen: Pen, width: int) -> list[Piece]:
     if age is None:
         return [Segment("◌ ", pen.muted), Segment("away" if phase == "away" else "connecting", pen.strong)]
     if watched.is_old:
-        return [Segment("✕ ", pen.state("fault")), Segment(f"no news for {ago(age)}", pen.strong)]
+        return [Segment("✕ ", pen.state("fault")), Segment(f"no data for {ago(age)}", pen.strong)]
     if phase == "polling":
         return [
             Segment("◐ ", pen.state("held")),
-            Segment("asked every 5 s" if width >= 60 else "slow", pen.strong),
+            Segment("polled every 5 s" if width >= 60 else "slow", pen.strong),
         ]
     return [Segment("● ", pen.state("live")), Segment("live", pen.strong)]
 

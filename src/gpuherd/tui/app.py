@@ -301,7 +301,7 @@ class TopApp(App[GpuherdError]):
         subject = None if board.line is None else board.listing.subject(board.line)
         pen = self._pen
         if subject is None:
-            self._detail.show([[Segment(" there is nothing more to say of this line", pen.muted)]])
+            self._detail.show([[Segment(" no more details for this line", pen.muted)]])
             return
         self._detail.show(
             detail(subject, self._detail.scrollable_content_region.width or DETAIL_CELLS, pen, self._scene())

@@ -52,7 +52,7 @@ class BookingList:
     """Of every GPU the booking that runs, the next one, and the last one that is over."""
 
     title = "Bookings"
-    nothing = "nothing is booked here; gpuherd book does it"
+    nothing = "no bookings here; make one with gpuherd book"
 
     def lines(self, scene: Scene, folded: Collection[str]) -> list[Line]:
         """Make one line per booking; those that run first, then by their beginning."""

@@ -113,7 +113,7 @@ def _node(node: LiveNode, width: int, pen: Pen, scene: Scene) -> Lines:
         [Segment(fit(", ".join(f"{count} × {name}" for name, count in node.models()), width), pen.muted)],
         [
             *sign_and_word(state, 10, pen, is_strong=True),
-            Segment("never heard of" if heard is None else f"heard {_age(heard, scene)} ago", pen.text),
+            Segment("never reported" if heard is None else f"heard {_age(heard, scene)} ago", pen.text),
         ],
     ]
     lines += [[Segment(line, pen.muted)] for line in wrap(shown(herd.node_reasons[row], 400), width)]

@@ -65,7 +65,7 @@ class HerdList:
     """All GPUs."""
 
     title = "Herd"
-    nothing = "nothing here is like that; Esc shows everything again"
+    nothing = "nothing matches; Esc shows everything again"
 
     def lines(self, scene: Scene, folded: Collection[str]) -> list[Line]:
         """Make the lines: groups, and their GPUs unless they are folded."""

@@ -47,7 +47,7 @@ class ProcessList:
     """All processes, of the herd or of a node."""
 
     title = "Processes"
-    nothing = "no process is on any GPU here"
+    nothing = "no process uses a GPU here"
 
     def lines(self, scene: Scene, folded: Collection[str]) -> list[Line]:
         """Make one line per process and GPU; most GPU memory first, unless another order is wished for."""

@@ -37,7 +37,7 @@ class Watch:
             self.feed.reject(str(error))
             return False
         if not follows:
-            self.feed.reject("the hub's live stream left something out")
+            self.feed.reject("the hub's live stream skipped an update")
             return False
         self._arrived_at = self.monotonic()
         return True
@@ -74,9 +74,9 @@ class Watch:
         """What is wrong with the data or the herd as a whole, in a sentence; empty if nothing is."""
         herd, reason = self.herd, shown(self.condition.reason, 300)
         if self.condition.phase == "away" and not self.is_paused:
-            return f"{reason}; trying again, r tries at once" if reason else ""
+            return f"{reason}; retrying, press r to retry now" if reason else ""
         if self.condition.phase == "polling":
-            return f"no live stream: {reason}; the whole picture is asked for every 5 s"
+            return f"no live stream: {reason}; polling every 5 s instead"
         if herd.tick is not None and not herd.nodes and any(herd.totals.devices.values()):
             return "this hub shows only totals without a login; log in with: gpuherd login"
         return "; ".join(shown(notice.message, 200) for notice in herd.notices)

@@ -28,12 +28,12 @@ Filter = Literal["all", "free", "held", "fault", "mine"]
 Grouping = Literal["node", "type", "user", "none"]
 
 SORTINGS: dict[Sorting, str] = {
-    "place": "by place: nodes and GPUs as they are numbered",
-    "util": "by utilisation, the busiest first",
-    "memory": "by memory in use, the most first",
+    "place": "by place: in the order of nodes and GPUs",
+    "util": "by utilisation, highest first",
+    "memory": "by memory in use, highest first",
     "user": "by user",
     "state": "by state, free ones first",
-    "age": "by age, what lasts longest first",
+    "age": "by age, longest first",
 }
 FILTERS: dict[Filter, str] = {
     "all": "everything",
@@ -44,9 +44,9 @@ FILTERS: dict[Filter, str] = {
 }
 GROUPINGS: dict[Grouping, str] = {
     "node": "by node",
-    "type": "by type of GPU",
+    "type": "by GPU type",
     "user": "by user",
-    "none": "not at all: one list",
+    "none": "no grouping: one list",
 }
 _TROUBLED = frozenset({"fault", "stale", "offline", "unknown"})
 _STATE_ORDER = {

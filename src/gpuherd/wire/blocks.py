@@ -171,7 +171,7 @@ class BlockReader:
             end = self._buffer.find(b"\n", words_at, words_at + MAX_DELIMITER_BYTES)
             if end < 0:
                 if len(self._buffer) - words_at >= MAX_DELIMITER_BYTES:
-                    raise Refused("garbled", "the node's script printed a delimiter that has no end")
+                    raise Refused("garbled", "the node's script printed an unterminated delimiter")
                 self._searched = at
                 break
             self._check_size(begin, end + 1)
@@ -199,8 +199,8 @@ class BlockReader:
         if end > MAX_BANNER_BYTES:
             raise Refused(
                 "garbled",
-                f"the node printed more than {MAX_BANNER_BYTES // 1024} KiB before the script spoke: "
-                "look at what its login scripts print",
+                f"the node printed more than {MAX_BANNER_BYTES // 1024} KiB before the script started: "
+                "check what its login scripts print",
             )
 
     def _obey(self, words: bytes, content: bytes, rounds: list[Round]) -> None:
@@ -208,7 +208,7 @@ class BlockReader:
         if self.script_version is None:
             start = _START.fullmatch(words)
             if start is None:
-                raise Refused("garbled", "the node's script did not begin with its version")
+                raise Refused("garbled", "the node's script did not start with its version")
             self.script_version = start[1].decode()
             self._round_bytes = 0
         elif self._number is None:

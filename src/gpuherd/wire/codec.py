@@ -49,7 +49,7 @@ class FrameDecoder(Generic[T]):
         if len(message) > MAX_FRAME_BYTES:
             raise Refused(
                 "frame_too_large",
-                f"a frame of {len(message)} bytes is over the cap of {MAX_FRAME_BYTES} bytes",
+                f"a frame of {len(message)} bytes exceeds the limit of {MAX_FRAME_BYTES} bytes",
             )
         try:
             return self._decoder.decode(message)
@@ -69,7 +69,9 @@ class FrameDecoder(Generic[T]):
             envelope = None
         if envelope is not None and envelope.type not in self._known_tags:
             return UnknownFrame(type=clean(envelope.type), seq=envelope.seq)
-        raise Refused("frame_invalid", f"the frame breaks the protocol: {clean(str(error), 300)}") from error
+        raise Refused(
+            "frame_invalid", f"the frame violates the protocol: {clean(str(error), 300)}"
+        ) from error
 
 
 def _tags(*frames: type[Struct]) -> frozenset[str]:

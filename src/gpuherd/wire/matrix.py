@@ -39,7 +39,7 @@ def unpack_numbers(data: bytes) -> list[float | None]:
     """Read float64 cells; NaN and the infinities become ``None``."""
     if len(data) % CELL_BYTES:
         raise Refused(
-            "matrix_misshapen", f"a matrix of {len(data)} bytes is not made of {CELL_BYTES}-byte cells"
+            "matrix_misshapen", f"a matrix of {len(data)} bytes does not consist of {CELL_BYTES}-byte cells"
         )
     cells = array("d")
     cells.frombytes(data)

@@ -99,8 +99,8 @@ def is_proof(
 def decode_proof(message: bytes | str, kind: type[T]) -> T:
     """Decode a message of the handshake; ``Refused`` ``proof_malformed`` for anything else."""
     if isinstance(message, str) or len(message) > MAX_PROOF_BYTES:
-        raise Refused("proof_malformed", "the message is not one of the mutual proof")
+        raise Refused("proof_malformed", "the message is not part of the mutual authentication")
     try:
         return msgspec.msgpack.decode(message, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, OverflowError, RecursionError) as error:
-        raise Refused("proof_malformed", "the message is not one of the mutual proof") from error
+        raise Refused("proof_malformed", "the message is not part of the mutual authentication") from error

@@ -52,4 +52,4 @@ class AgentPulse:
             )
         if is_linked:
             return f"reporting to {self._address}"
-        return f"{self._address} is not reached, the log says why; samples are spooled to disk"
+        return f"{self._address} cannot be reached, the log says why; samples are spooled to disk"

@@ -38,11 +38,11 @@ def parse_aliases(text: str, file: str) -> Aliases:
         if not user:
             continue
         if any(len(word) > LABEL_LENGTH for word in (*aliases, user)):
-            wrong.append(f"{file}:{number}: a name of more than {LABEL_LENGTH} letters; shorten it")
+            wrong.append(f"{file}:{number}: a name has more than {LABEL_LENGTH} characters; shorten it")
             continue
         for alias in aliases:
             if not alias:
-                wrong.append(f"{file}:{number}: write alias,user (several aliases may stand before the user)")
+                wrong.append(f"{file}:{number}: write alias,user (several aliases can precede the user)")
             elif users.get(alias, user) != user:
                 wrong.append(
                     f'{file}:{number}: "{alias}" is already an alias of {users[alias]} in line {places[alias]}; '
@@ -80,7 +80,8 @@ def read_aliases(file: Path) -> dict[str, str]:
         ) from error
     if len(content) > MAX_FILE_BYTES:
         raise Misconfigured(
-            f"{file}: is larger than {MAX_FILE_BYTES >> 20} MiB; this is no list of names, so name another file"
+            f"{file}: is larger than {MAX_FILE_BYTES >> 20} MiB; this is not a list of names, choose "
+            "another file"
         )
     aliases = parse_aliases(decoded(content), str(file))
     for complaint in aliases.complaints[:COMPLAINTS_LOGGED]:

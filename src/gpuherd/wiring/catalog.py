@@ -56,7 +56,7 @@ def probe_spec(settings: AgentSettings) -> ProbeSpec:
     for name in settings.collectors:
         if name not in COLLECTORS:
             raise Misconfigured(
-                f'agent.collectors: there is no collector "{name}"; known are {", ".join(COLLECTORS)}'
+                f'agent.collectors: there is no collector "{name}"; known: {", ".join(COLLECTORS)}'
             )
         options = {"pcie_throughput": True} if name == "nvml" and settings.pcie_throughput else {}
         specs.append(CollectorSpec(name=name, target=COLLECTORS[name], options=options))

@@ -46,7 +46,7 @@ async def keep_running(name: str, arguments: Sequence[str]) -> None:
             await _stop(process)
             raise
         wait = FIRST_WAIT_SECONDS if loop.time() - started > STEADY_SECONDS else wait
-        log.error("%s ended with exit code %s and restarts in %g s", name, code, wait)
+        log.error("%s exited with code %s and restarts in %g s", name, code, wait)
         await asyncio.sleep(wait)
         wait = min(wait * 2, LONGEST_WAIT_SECONDS)
 

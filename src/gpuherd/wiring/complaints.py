@@ -36,7 +36,7 @@ def complaint(message: str, source: ConfigText, tables: dict[str, Any], kind: ty
         what = wrong["what"][:1].lower() + wrong["what"][1:]
         tags = _tags(kind, tables, path)
         if tags:
-            what = f"{what}; known are {', '.join(tags)}"
+            what = f"{what}; known: {', '.join(tags)}"
         return f"{source.place(path)}: {_shown(path)}: {what}; see docs/configuration.md"
     return f"{source.name}: {message}"
 

@@ -77,7 +77,7 @@ async def demo(
         herd = demo_herd(nodes, seed=SEED, epoch=epoch)
         past = past_outfit(DEMO_HISTORY, DEMO_USAGE, Path())
         if days:
-            tell(f"Making up {days} days of history …")
+            tell(f"Generating {days} days of history …")
             await _fill_past(settings, past, herd, days, epoch)
         async with Hub(settings, DEMO_AVAILABILITY, privacy=DEMO_PRIVACY, past=past) as hub:
             folder = Path(scratch) / "herd"

@@ -115,8 +115,8 @@ class Here:
         while True:
             reading = await self._watch.read()
             if reading is None:
-                why = self._watch.trouble or "the probe does not answer"
-                raise Failed(f"nothing can be read on this machine: {why}")
+                why = self._watch.trouble or "the probe does not respond"
+                raise Failed(f"no data can be read on this machine: {why}")
             self._numbering.entries(reading)
             report = self._numbering.report(reading)
             if not any(problem.code == "gpus_pending" for problem in report.sample.problems):

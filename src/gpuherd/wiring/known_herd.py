@@ -57,7 +57,7 @@ def _kept_devices(file: Path) -> Iterator[tuple[str, tuple[DeviceFacts, ...]]]:
         ) as connection:
             rows = connection.execute("SELECT node_id, facts FROM inventories ORDER BY node_id").fetchall()
     except sqlite3.Error as error:
-        raise Failed(f"{file}: what the hub knew last cannot be read ({error})") from error
+        raise Failed(f"{file}: the hub's last state cannot be read ({error})") from error
     for node_id, message in rows:
         try:
             frame = None if message is None else decoder.decode(message)

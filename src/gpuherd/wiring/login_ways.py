@@ -42,8 +42,8 @@ def _check_role_groups(settings: LoginSettings) -> None:
             if not group.startswith(tuple(f"{source}:" for source in sources)):
                 meant = " or ".join(f'"{source}:{group}"' for source in sources)
                 raise Misconfigured(
-                    f'login.{key}: whose group "{group}" is, must be said where several services know people; '
-                    f"write {meant}"
+                    f'login.{key}: the service of the group "{group}" is ambiguous, because several login '
+                    f"services are configured; write {meant}"
                 )
 
 

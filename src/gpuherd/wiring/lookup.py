@@ -56,7 +56,7 @@ async def _find(config: Config, number: int, settings: NodesSettings) -> FoundLi
     except (Failed, Misconfigured) as error:
         return FoundList(name=finder.name, way=way, trouble=str(error))
     except TimeoutError:
-        return FoundList(name=finder.name, way=way, trouble=f"no answer within {FIND_SECONDS:g} s")
+        return FoundList(name=finder.name, way=way, trouble=f"no response within {FIND_SECONDS:g} s")
     finally:
         await finder.close()
     nodes = (ListedNode(settings=settings, place=finder.name, target=target) for target in targets)

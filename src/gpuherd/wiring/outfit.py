@@ -104,8 +104,9 @@ class ConfiguredOutfit:
         return [
             FleetNotice(
                 code="known_password",
-                message=f"nodes[{number}] are asked with the password of the old tool's README, which everyone knows; "
-                "change it on the nodes and name a file with the new one (reach.password_file)",
+                message=f"nodes[{number}] use the default password from the old tool's README, which "
+                "everyone knows; change it on the nodes and put the new one into a file for "
+                "reach.password_file",
             )
             for number, settings in enumerate(self._config.nodes)
             if isinstance(settings.reach, NodeInfoSettings) and settings.reach.password_file is None
@@ -116,16 +117,16 @@ class ConfiguredOutfit:
         return [
             FleetNotice(
                 code="open_door",
-                message=f"{what} without any login from {', '.join(settings.networks)}; close it when the "
+                message=f"{what} without any login from {', '.join(settings.networks)}; remove it when the "
                 f"old tool is gone (legacy.{name} in gpuherd.toml)",
             )
             for name, settings, what in (
                 (
                     "gpustat",
                     legacy.gpustat,
-                    "nodes may report, and everything may be read, by the old gpustat protocol",
+                    "nodes can report, and all data can be read, through the old gpustat protocol",
                 ),
-                ("get_status", legacy.get_status, "everything may be read by the old GET /get-status"),
+                ("get_status", legacy.get_status, "all data can be read through the old GET /get-status"),
             )
             if settings is not None
         ]

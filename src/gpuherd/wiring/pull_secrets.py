@@ -22,7 +22,7 @@ def master_file(config: Config) -> Path:
     }
     if len(files) > 1:
         raise Misconfigured(
-            f"{', '.join(files.values())}: have different files in reach.secret_file, so it cannot be said which "
-            "secret a node's is made from; name the same file in all of them"
+            f"{', '.join(files.values())}: have different files in reach.secret_file, so the secret of a "
+            "node is ambiguous; use the same file in all of them"
         )
     return next(iter(files), usual)

@@ -34,14 +34,14 @@ class NodesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def check(self) -> None:
         """Raise ``Misconfigured`` unless exactly one of ``hosts`` and ``find`` names the nodes."""
         if bool(self.hosts) == (self.find is not None):
-            raise Misconfigured("give either hosts = […] or find = {…} to say which nodes these are")
+            raise Misconfigured("set either hosts = […] or find = {…}")
 
 
 class LegacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ``[legacy]`` table: doors for older tools that know no credentials; closed unless opened here."""
 
     gpustat: Annotated[
-        GpustatSettings | None, Meta(description="Take what `run-this-on-every-node.sh` posts.")
+        GpustatSettings | None, Meta(description="Accept posts of `run-this-on-every-node.sh`.")
     ] = None
     get_status: Annotated[
         GetStatusSettings | None, Meta(description="Answer GET /get-status for pages of the older HTTP tool.")

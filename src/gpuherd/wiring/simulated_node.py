@@ -143,7 +143,9 @@ class SimulatedNode:
         self._hung_since = self._hung_since or now
         hung = Problem(
             code="driver_hung",
-            message="the driver does not answer (simulated); on a real node: look for Xid messages, then reboot",
+            message=(
+                "the driver does not respond (simulated); on a real node: look for Xid messages, then reboot"
+            ),
             is_fault=True,
             since=self._hung_since,
         )

@@ -136,7 +136,7 @@ def told_of_start(
                 )
             before = now
 
-    asking = threading.Thread(target=ask, name="tell systemd of the start", daemon=True)
+    asking = threading.Thread(target=ask, name="report progress to systemd", daemon=True)
     asking.start()
     try:
         yield

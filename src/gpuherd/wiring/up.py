@@ -85,7 +85,7 @@ async def tell_setup_link(hub: Hub, tell: Callable[[str], None]) -> None:
     """Print the link that makes the first admin, as long as there is none."""
     link = await hub.setup_link()
     if link is not None:
-        tell(f"Nobody can log in yet. Make yourself the admin, within a day: {link}")
+        tell(f"Nobody can log in yet. To become the first admin, open this link within a day: {link}")
 
 
 async def up(config: Config, tell: Callable[[str], None], config_arguments: Sequence[str] = ()) -> None:

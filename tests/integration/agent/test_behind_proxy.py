@@ -27,7 +27,7 @@ def nginx_here() -> None:
     ("location", "words"),
     [
         ("auth_basic off;", ["(HTTP 426)", "a proxy before the hub does not pass it on", "$http_upgrade"]),
-        (PASSES_ON, ["(HTTP 401)", "a proxy before the hub", "asks for a login", "api/v1/enroll"]),
+        (PASSES_ON, ["(HTTP 401)", "a proxy before the hub", "requires a login", "api/v1/enroll"]),
         (f"auth_basic off; {PASSES_ON}", []),
     ],
     ids=["no upgrade", "asks for a password", "as it should be"],

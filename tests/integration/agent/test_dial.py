@@ -53,8 +53,8 @@ def accepting(request: bytes) -> bytes:
 ODD_ANSWERS: dict[str, tuple[bytes, type[Failed], str]] = {
     "refusal": (b"HTTP/1.1 401 Unauthorized\r\n\r\n", HandshakeRefused, "401"),
     "redirect": (b"HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\n\r\n", HandshakeRefused, "302"),
-    "not http": (b"SSH-2.0-OpenSSH\r\n\r\n", Failed, "no web server"),
-    "no status": (b"HTTP/1.1 \xb2\xb2\xb2 x\r\n\r\n", Failed, "no web server"),
+    "not http": (b"SSH-2.0-OpenSSH\r\n\r\n", Failed, "does not speak HTTP"),
+    "no status": (b"HTTP/1.1 \xb2\xb2\xb2 x\r\n\r\n", Failed, "does not speak HTTP"),
     "ordinary page": (b"HTTP/1.1 200 OK\r\n\r\n<html>", HandshakeRefused, "200"),
     "no upgrade": (b"HTTP/1.1 101 x\r\n\r\n", Failed, "knows no WebSockets"),
     "wrong accept": (
@@ -62,7 +62,7 @@ ODD_ANSWERS: dict[str, tuple[bytes, type[Failed], str]] = {
         Failed,
         "knows no WebSockets",
     ),
-    "endless head": (b"HTTP/1.1 101 x\r\n" + b"a: b\r\n" * 20_000, Failed, "no web server"),
+    "endless head": (b"HTTP/1.1 101 x\r\n" + b"a: b\r\n" * 20_000, Failed, "does not speak HTTP"),
     "nothing": (b"", Failed, "connection closed"),
 }
 

@@ -111,7 +111,7 @@ def test_without_credential_or_token_the_start_says_how_to_enrol(hub: EnrolHub, 
 def test_a_file_that_holds_no_token_is_named_not_shown(hub: EnrolHub, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "token"
     file.write_bytes(content)
-    with pytest.raises(Misconfigured, match="does not hold a join token") as caught:
+    with pytest.raises(Misconfigured, match="does not contain a join token") as caught:
         credentials(hub, tmp_path, file).check()
     assert "lines" not in str(caught.value)
     assert hub.requests == []
@@ -152,7 +152,7 @@ def test_a_senseless_answer_is_a_failure(
     hub: EnrolHub, tmp_path: Path, token_file: Path, answer: Any
 ) -> None:
     hub.answer = answer
-    with pytest.raises(Failed, match="answered the enrolment"):
+    with pytest.raises(Failed, match="unexpected response to the enrolment"):
         credentials(hub, tmp_path, token_file).get()
     assert not (tmp_path / "state" / "credential").exists()
 

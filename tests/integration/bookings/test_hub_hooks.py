@@ -129,7 +129,7 @@ def test_a_broken_hook_is_seen_and_harms_no_other(tmp_path: Path) -> None:
                 }
 
             await eventually(lambda: len(failing()) == 2)
-            assert "did not end within 0.5 s" in failing()["hook 0: run sleep"]
+            assert "did not finish within 0.5 s" in failing()["hook 0: run sleep"]
             assert "127.0.0.1 is not a public address" in failing()["hook 1: POST to 127.0.0.1"]
             assert "hidden-key" not in str(lab.hub.health())
             await ann.book(("n1", "GPU-1"))

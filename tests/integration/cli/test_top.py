@@ -291,7 +291,7 @@ def test_a_hub_that_goes_and_comes_back(tmp_path: Path) -> None:
             await asyncio.to_thread(terminal.until, "● live")
             await hub.kill()
             await asyncio.to_thread(terminal.until, "cannot be reached")
-            await asyncio.to_thread(terminal.until, "no news for")
+            await asyncio.to_thread(terminal.until, "no data for")
             await hub.start()
             await asyncio.to_thread(terminal.until, "● live")
             terminal.press("q")

@@ -38,7 +38,7 @@ class NoNvml:
     name = "nvml"
 
     def open(self) -> None:
-        raise CollectorUnavailable("no_driver", "NVML is not on this machine")
+        raise CollectorUnavailable("no_driver", "NVML is not installed on this machine")
 
     def read(self) -> GpuReading:
         raise NotImplementedError
@@ -70,7 +70,7 @@ def test_a_hanging_program_fails_within_its_deadline(program: Path) -> None:
     collector = NvidiaSmiCollector(deadline_seconds=1)
     collector.open()
     (program.parent / "hangs").touch()
-    with pytest.raises(CollectorFailed, match="did not end within 1 s"):
+    with pytest.raises(CollectorFailed, match="did not finish within 1 s"):
         collector.read()
     (program.parent / "hangs").unlink()
     assert len(collector.read().devices) == 2

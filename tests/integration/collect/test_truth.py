@@ -99,7 +99,7 @@ def differing(theirs: View, ours: View) -> dict[str, Any]:
 
 def compare(bench: Bench, case: str) -> None:
     report = bench.reader().ask("report")
-    assert msgspec.convert(report, Report).mismatch() is None, "breaks the model"
+    assert msgspec.convert(report, Report).mismatch() is None, "returned an invalid report"
     for tool, theirs, ours in (
         ("gpustat", gpustat_view(bench), our_gpustat_view(report)),
         ("nvitop", nvitop_view(bench), our_nvitop_view(report)),

@@ -118,7 +118,7 @@ def test_a_token_without_rights_gets_an_empty_list_and_an_unknown_one_is_refused
         renew(powerless)
         assert await found.find() == ()
         renew("99999999-0000-0000-0000-000000000000")
-        with pytest.raises(Misconfigured, match=r"refuses the token \(403") as caught:
+        with pytest.raises(Misconfigured, match=r"rejects the token \(403") as caught:
             await found.find()
         assert "99999999" not in str(caught.value)
         renew(str(consul.token))
@@ -140,7 +140,7 @@ def test_a_frozen_consul_fails_within_the_deadline_and_recovers(
         await found.find()
         with frozen(consul.process.pid):
             await found.wait()  # the held question fails too, without an exception
-            with pytest.raises(Failed, match="no answer within 1 s"):
+            with pytest.raises(Failed, match="no response within 1 s"):
                 await found.find()
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
@@ -213,10 +213,10 @@ def test_consul_with_tls_a_certificate_file_and_a_token(
         await plain.close()
         other_token.write_text("99999999-8888-7777-6666-555555555555\n")
         refused = finder_at(consul.tls_url, token_file=other_token)
-        with pytest.raises(Misconfigured, match="refuses the token"):
+        with pytest.raises(Misconfigured, match="rejects the token"):
             await refused.find()
         await refused.close()
 
     asyncio.run(scene())
-    with pytest.raises(Misconfigured, match=r"find\.tls_ca_file: is of no use with http"):
+    with pytest.raises(Misconfigured, match=r"find\.tls_ca_file: cannot be used with http"):
         finder_at(consul.url)

@@ -60,7 +60,7 @@ def test_a_partition_and_nodes_without_gpus(settings: SlurmSettings) -> None:
 
     assert asyncio.run(names(partition="big")) == ["gpu01", "gpu02"]
     assert asyncio.run(names(partition="big", all_nodes=True)) == ["cpu01", "gpu01", "gpu02"]
-    with pytest.raises(Misconfigured, match='"huge"; there are all, big'):
+    with pytest.raises(Misconfigured, match='"huge"; known: all, big'):
         asyncio.run(names(partition="huge"))
 
 
@@ -68,7 +68,7 @@ def test_a_frozen_controller_fails_within_the_deadline_and_recovers(
     slurm: Slurm, settings: SlurmSettings
 ) -> None:
     finder = SlurmFinder(structs.replace(settings, deadline_seconds=1.0), base=Path())
-    with slurm.frozen(), pytest.raises(Failed, match="no answer within 1 s; is the controller"):
+    with slurm.frozen(), pytest.raises(Failed, match="no response within 1 s; is the controller"):
         asyncio.run(finder.find())
     again = SlurmFinder(settings, base=Path())
     assert len(asyncio.run(again.find())) == 4

@@ -130,7 +130,7 @@ def test_a_wrong_base_path(doctor: Doctor, tmp_path: Path) -> None:
             found = await doctor.look()
         assert hub_steps(found)["hub there"] == "failed"
         assert any(
-            f"there is no gpuherd hub at http://127.0.0.1:{doctor.port}/elsewhere" in s
+            f"there is not a gpuherd hub at http://127.0.0.1:{doctor.port}/elsewhere" in s
             for s in found.sentences
         )
 
@@ -182,9 +182,9 @@ def test_a_hub_that_is_down(doctor: Doctor, tmp_path: Path) -> None:
             "DNS:gpus.example.org",
             2,
             True,
-            "the certificate is not for 127.0.0.1: write the name that it is for",
+            "the certificate is not for 127.0.0.1: use the certificate's name",
         ),
-        ("IP:127.0.0.1", 2, False, "name that authority's file in agent.tls_ca_file"),
+        ("IP:127.0.0.1", 2, False, "set agent.tls_ca_file to that authority's file"),
     ],
 )
 def test_certificates(

@@ -30,7 +30,7 @@ def test_a_good_node_in_words(doctor: Doctor, ssh_node: SshNode) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout, "colours are for terminals"
     assert done.stdout.startswith("✓ listed ")
-    assert done.stdout.endswith("\n\ngpu01: all is well.\n")
+    assert done.stdout.endswith("\n\ngpu01: no problems found.\n")
 
 
 def test_a_broken_node_as_json(doctor: Doctor) -> None:

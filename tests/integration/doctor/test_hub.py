@@ -76,8 +76,8 @@ def test_an_enrolled_node_that_reports(doctor: Doctor, has_accounts: bool) -> No
         assert found.broken == ["clock"], "this node's frames are dated long ago"
         assert found.sentences[0].startswith("gpu05: the clock of gpu05 is ")
         assert found.states["freshness"] == found.states["parse"] == "ok"
-        assert found.fact("listed") == "in no list: it has enrolled and is known to the hub as gpu05"
-        assert found.fact("contact").startswith("live: its agent dials this hub; last report ")
+        assert found.fact("listed") == "not in any list: it has enrolled and is known to the hub as gpu05"
+        assert found.fact("contact").startswith("live: its agent connects to this hub; last report ")
         assert found.fact("frames").endswith("none refused")
 
     asyncio.run(story())
@@ -115,7 +115,7 @@ def test_a_node_that_nobody_knows(doctor: Doctor) -> None:
         async with hub_process(doctor):
             found = await doctor.look("gpu50")
         assert found.sentences[0] == (
-            "gpu50 is in no list (there is no [[nodes]] table in the configuration) and the hub does not know it "
+            "gpu50 is not in any list (there is no [[nodes]] table in the configuration) and the hub does not know it "
             "either; did you mean gpu05?"
         )
 
@@ -146,10 +146,10 @@ def test_what_the_hub_shows_of_a_listed_node(doctor: Doctor, ssh_node: SshNode) 
             )
             found = await doctor.look("gpu01")
             everything = await doctor.look()
-        assert found.sentences == ["gpu01: all is well."]
+        assert found.sentences == ["gpu01: no problems found."]
         assert found.fact("hub").startswith("shows it live, last report ")
         assert everything.states["hub"] == everything.states["state folder"] == "ok"
-        assert everything.sentences == ["All is well."]
+        assert everything.sentences == ["No problems found."]
 
     asyncio.run(story())
 
@@ -168,7 +168,7 @@ def test_a_hub_that_has_not_looked_yet_is_given_time(
         doctor.configure(ssh_node.table())
         async with configured_hub(load(doctor.config_file)):
             found = await doctor.look("gpu01")
-        assert found.sentences == ["gpu01: all is well."]
+        assert found.sentences == ["gpu01: no problems found."]
         assert asked >= 3
 
     ask = HubApi.node
@@ -187,7 +187,7 @@ def test_a_hub_that_cannot_do_what_the_user_can(doctor: Doctor, ssh_node: SshNod
             found = await doctor.look("gpu01")
         assert found.broken == ["hub"]
         assert found.sentences[0].startswith(
-            "gpu01 can be reached now, but not yet by the running hub, which says: gpu01:"
+            "gpu01 can be reached now, but the running hub has not reached it yet. It reports: gpu01:"
         )
 
     asyncio.run(story())
@@ -203,7 +203,7 @@ def test_a_hub_that_listens_elsewhere(doctor: Doctor) -> None:
         finally:
             await hub.stop()
         assert found.states["hub"] == "failed"
-        assert "was started with another --listen than hub.listen says" in found.sentences[0]
+        assert "was started with a --listen other than hub.listen" in found.sentences[0]
 
     asyncio.run(story())
 
@@ -211,7 +211,7 @@ def test_a_hub_that_listens_elsewhere(doctor: Doctor) -> None:
 def test_a_machine_without_anything(doctor: Doctor) -> None:
     doctor.configure("")
     found = asyncio.run(doctor.look())
-    assert found.sentences == ["All is well."]
+    assert found.sentences == ["No problems found."]
     assert found.fact("hub") == "none on this machine"
     assert found.fact("own GPUs") == "none here"
 
@@ -240,9 +240,9 @@ def test_a_node_that_posts_gpustat(doctor: Doctor) -> None:
             other = await doctor.look("old02")
             everything = await doctor.look()
         assert found.fact("contact").startswith("live: it posts gpustat's JSON; last report ")
-        assert found.sentences == ["old01: all is well."]
-        assert found.states["clock"] == "skipped", "gpustat does not tell its time"
-        assert "what was posted to legacy.gpustat" in other.sentences[0]
+        assert found.sentences == ["old01: no problems found."]
+        assert found.states["clock"] == "skipped", "gpustat does not report its time"
+        assert "the posts to legacy.gpustat" in other.sentences[0]
         assert everything.fact("door") == f"legacy.gpustat on 127.0.0.1:{port}, for 127.0.0.0/8"
 
     asyncio.run(story())
@@ -308,7 +308,7 @@ def test_a_full_disk(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
     doctor.state_dir.mkdir()
     found = asyncio.run(doctor.look())
     assert found.broken[0] == "state folder"
-    assert "free some space, or reports are not saved" in found.sentences[1]
+    assert "free some space, otherwise reports are not saved" in found.sentences[1]
 
 
 @pytest.fixture
@@ -339,11 +339,11 @@ def test_a_folder_that_others_can_write_and_read(used: Doctor) -> None:
     assert told_of_folder(used) == [
         (
             "writable by others",
-            f"other users can write to {folder} (mode 0777), and could replace the hub's records: chmod go-w {folder}",
+            f"other users can write to {folder} (mode 0777), and could replace the hub's database: chmod go-w {folder}",
         ),
         (
             "readable by others",
-            f"every user can read {folder / 'records.sqlite'}, which may hold secrets: chmod -R o-rwx {folder}",
+            f"every user can read {folder / 'records.sqlite'}, which may contain secrets: chmod -R o-rwx {folder}",
         ),
     ]
     folder.chmod(0o700)
@@ -370,7 +370,7 @@ def test_a_damaged_file_that_was_set_aside(used: Doctor) -> None:
     damaged = used.state_dir / "state.sqlite.damaged"
     damaged.write_bytes(b"no database")
     [(fact, remedy)] = told_of_folder(used)
-    assert fact == "a damaged file was set aside"
+    assert fact == "a damaged file was moved aside"
     assert str(remedy).endswith(f"check the disk, then delete {damaged}")
 
 
@@ -380,24 +380,24 @@ def test_hubs_that_run_on_the_same_database(used: Doctor, postgresql: Postgresql
 
     with postgresql.database() as url:
         used.configure("", records_url=url)
-        assert fact().endswith("empty: its tables are made when the hub starts first")
+        assert fact().endswith("empty: its tables are created at the hub's first start")
         engine = open_records(url)
-        assert fact().endswith("no hub runs on them")
+        assert fact().endswith("no hub is using it")
         lease = LeaseRecords(engine, lease_id="one", host="other-machine", pid=7)
         lease.renew()
         assert "in use by the hub on other-machine (process 7, " in fact()
         lease.end()
         engine.dispose()
-        assert fact().endswith("no hub runs on them")
+        assert fact().endswith("no hub is using it")
     found = asyncio.run(used.look())
     assert "records" in found.broken
-    assert any("cannot open the records at postgresql" in sentence for sentence in found.sentences)
+    assert any("cannot open the database at postgresql" in sentence for sentence in found.sentences)
 
 
 def test_a_file_of_records_that_is_not_there_is_not_made(used: Doctor, tmp_path: Path) -> None:
     file = tmp_path / "elsewhere.sqlite"
     used.configure("", records_url=f"sqlite:///{file}")
-    assert asyncio.run(used.look()).fact("records").endswith("made when the hub starts first")
+    assert asyncio.run(used.look()).fact("records").endswith("created at the hub's first start")
     assert not file.exists()
 
 
@@ -451,7 +451,7 @@ def test_a_hub_of_another_user(doctor: Doctor, ssh_node: SshNode) -> None:
     found = doctor("gpu01", ssh_node.table())
     assert "belongs to daemon" in found.fact("user")
     assert found.fact("user").endswith("sudo -u daemon gpuherd doctor gpu01")
-    assert found.sentences == ["gpu01: all is well."]
+    assert found.sentences == ["gpu01: no problems found."]
 
 
 def _tls(certificate: Certificate) -> dict[str, str]:

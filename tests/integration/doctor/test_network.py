@@ -62,9 +62,9 @@ def test_refused_filtered_silent_and_without_a_route_are_told_apart() -> None:
     ]
     assert filtered[0] == "filtered"
     assert filtered[1].startswith(
-        "127.0.0.2 is up (it answers on port 22) but port 7777 is silent: a firewall drops"
+        "127.0.0.2 is up (it responds on port 22) but port 7777 does not respond: a firewall drops"
     )
     assert silent[0] == "timeout"
-    assert silent[1].startswith("127.0.0.3 gives no sign of life within 1 s: the machine is off or hangs")
+    assert silent[1].startswith("127.0.0.3 does not respond within 1 s: the machine is off or hangs")
     assert no_route[0] == "no route"
     assert no_route[1].startswith("there is no route to 192.0.2.1 (Network is unreachable)")

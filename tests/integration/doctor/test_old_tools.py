@@ -19,10 +19,10 @@ def test_an_xmlrpc_node(doctor: Doctor) -> None:
             "gpu01",
             f'[[nodes]]\nhosts = ["gpu01=127.0.0.1:{port}"]\nreach = {{ by = "xmlrpc", interval_seconds = 0.5 }}\n',
         )
-    assert found.sentences == ["gpu01: all is well."]
+    assert found.sentences == ["gpu01: no problems found."]
     assert found.fact("parse") == "1 GPU, 1 process"
     assert (found.states["key"], found.states["clock"]) == ("skipped", "skipped")
-    assert found.fact("key") == "this protocol knows no credential"
+    assert found.fact("key") == "this protocol has no credentials"
 
 
 def test_a_node_that_serves_its_files(doctor: Doctor, tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_node_that_serves_its_files(doctor: Doctor, tmp_path: Path) -> None:
         )
         with dropping(tmp_path, "gpu01"):
             found = doctor("gpu01.lip6.fr", config)
-        assert found.sentences == ["gpu01.lip6.fr: all is well."]
+        assert found.sentences == ["gpu01.lip6.fr: no problems found."]
         assert found.fact("parse") == "1 GPU, 1 process"
         for file in tmp_path.glob("*.csv"):
             file.unlink()
@@ -56,7 +56,7 @@ def test_another_rpc_server(doctor: Doctor) -> None:
     (sentence,) = found.sentences
     assert sentence.startswith("gpu01: gpu_stats() fails on gpu01: ")
     assert sentence.endswith(
-        '"gpu_stats" is not supported; see what the old monitor\'s RPC server prints there, '
+        '"gpu_stats" is not supported; check what the old monitor\'s RPC server prints there, '
         "or whether it is another server"
     )
 
@@ -78,8 +78,8 @@ def node_info(port: int, password_file: Path | None = None) -> str:
 def test_a_node_info_node_with_the_readme_password(doctor: Doctor) -> None:
     with node_info_node("gpu01") as port:
         found = doctor("gpu01", node_info(port))
-    assert found.sentences == ["gpu01: all is well."]
-    assert found.fact("key") == "it takes the password of the tool's README, which everyone knows: change it"
+    assert found.sentences == ["gpu01: no problems found."]
+    assert found.fact("key") == "it accepts the default password from the tool's README: change it"
 
 
 def test_a_node_info_node_with_another_password(doctor: Doctor, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_dropped_files_of_a_host_that_hosts_json_does_not_name(doctor: Doctor, t
     found = doctor("gpu08", config)
     assert found.broken[0] == "folder"
     assert found.sentences[0] == (
-        f"gpu08 is not in {folder}/hosts.json, which says whose files are shown: write it in, or remove the list"
+        f"gpu08 is not in {folder}/hosts.json, the list of hosts to show: add it, or remove the list"
     )
     (folder / "hosts.json").write_text('{"gpu07": ')
     assert "hosts.json: line 1 is not JSON" in doctor("gpu07", config).sentences[0]
@@ -149,4 +149,4 @@ def test_a_folder_that_is_missing(doctor: Doctor, tmp_path: Path) -> None:
     doctor.configure(f'[[folders]]\npath = "{tmp_path / "nowhere"}"\n')
     found = asyncio.run(doctor.look())
     assert found.states["folder"] == "failed"
-    assert any("make it, mount it, or correct folders.path" in sentence for sentence in found.sentences)
+    assert any("create it, mount it, or correct folders.path" in sentence for sentence in found.sentences)

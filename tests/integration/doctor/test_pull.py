@@ -46,8 +46,8 @@ def test_a_good_agent(doctor: Doctor, spec: ProbeSpec, tmp_path: Path) -> None:
         async with listening(spec, tmp_path / "agent", secret=secret(doctor)) as (_, port):
             doctor.configure(table(port))
             found = await doctor.look("gpu01")
-        assert found.sentences == ["gpu01: all is well."]
-        assert found.fact("key") == "both sides have proven that they know the node's secret"
+        assert found.sentences == ["gpu01: no problems found."]
+        assert found.fact("key") == "both sides have proved that they know the node's secret"
         assert found.fact("parse") == "3 GPUs, 3 processes"
         assert found.states["clock"] == found.states["freshness"] == "ok"
 
@@ -63,7 +63,7 @@ def test_an_agent_with_another_secret(doctor: Doctor, spec: ProbeSpec, tmp_path:
         assert found.broken == ["key"]
         (sentence,) = found.sentences
         assert sentence.startswith(
-            f"gpu01 (127.0.0.1:{port}): the agent does not believe this hub: it has another"
+            f"gpu01 (127.0.0.1:{port}): the agent does not trust this hub: it has another"
         )
         assert sentence.endswith("give it what `gpuherd hub node secret gpu01` prints")
         assert other not in str(found.steps)
@@ -99,8 +99,8 @@ def test_the_link_of_a_running_hub_is_not_taken_over(doctor: Doctor, spec: Probe
                 everything = await doctor.look()
                 assert hub.links._links["gpu01"] is link
                 assert hub.links.replaced == 0
-        assert found.sentences == ["gpu01: all is well."]
-        assert found.fact("key") == "the hub's link is not disturbed"
+        assert found.sentences == ["gpu01: no problems found."]
+        assert found.fact("key") == "the hub's connection is not disturbed"
         assert found.fact("freshness") == "the hub gets new reports (every 0.2 s)"
         assert [step.fact for step in everything.steps if step.name == "node"] == ["gpu01: 3 devices"]
 
@@ -122,7 +122,7 @@ def test_no_agent_is_dialled_while_a_hub_runs_that_cannot_be_asked(
                 assert hub.links.replaced == 0
                 assert hub.links.open_count == 1
         assert found.broken == ["hub"]
-        assert "dialling the node would take its link over" in found.sentences[0]
+        assert "connecting to the node would take over the hub's connection" in found.sentences[0]
         assert "node" in everything.broken
 
     asyncio.run(story())

@@ -14,7 +14,7 @@ ALL = ["listed", "resolve", "connect", "key", "login", "command", "parse", "fres
 
 def test_a_good_node(doctor: Doctor, ssh_node: SshNode) -> None:
     found = doctor("gpu01", ssh_node.table())
-    assert found.sentences == ["gpu01: all is well."]
+    assert found.sentences == ["gpu01: no problems found."]
     assert [step.name for step in found.steps] == [*ALL, "hub"]
     assert {state for name, state in found.states.items() if name != "hub"} == {"ok"}
     assert found.fact("listed") == "nodes[0].hosts, entry 1, by ssh"
@@ -39,7 +39,7 @@ def test_a_key_that_is_not_let_in(doctor: Doctor, ssh_node: SshNode, tmp_path: P
     assert (found.states["key"], found.states["command"]) == ("ok", "skipped")
     (sentence,) = found.sentences
     assert sentence.startswith(
-        f"gpu01: login as root@127.0.0.1:{ssh_node.server.port} refused; keys shown: {other}"
+        f"gpu01: login as root@127.0.0.1:{ssh_node.server.port} was rejected; keys offered: {other}"
     )
     assert "~root/.ssh/authorized_keys" in sentence
 
@@ -58,8 +58,8 @@ def test_a_first_key_is_taken_if_the_configuration_says_so_but_not_kept(
 ) -> None:
     ssh_node.known_hosts.write_text("")
     found = doctor("gpu01", ssh_node.table(host_keys='"accept_new"'))
-    assert found.sentences == ["gpu01: all is well."]
-    assert found.fact("key").endswith("taken as its first key (host_keys = accept_new)")
+    assert found.sentences == ["gpu01: no problems found."]
+    assert found.fact("key").endswith("accepted as its first key (host_keys = accept_new)")
     assert not doctor.state_dir.exists()
 
 
@@ -96,7 +96,7 @@ def test_a_driver_that_hangs(doctor: Doctor, ssh_node: SshNode) -> None:
     ssh_node.fake.write("mode", "hang\n")
     found = doctor("gpu01", ssh_node.table(command_deadline_seconds="1"))
     assert found.broken[0] == "parse"
-    assert "the driver may hang: reboot if it stays so" in found.sentences[0]
+    assert "the driver may hang: reboot if this persists" in found.sentences[0]
     assert found.states["clock"] != "failed", "a late report is no wrong clock"
 
 
@@ -116,7 +116,7 @@ def test_a_login_that_hangs(doctor: Doctor, ssh_node: SshNode) -> None:
     found = doctor("gpu01", ssh_node.table(connect_deadline_seconds="2"))
     assert found.broken == ["command"]
     assert found.sentences[0].startswith(
-        "gpu01: nothing after 2 s of waiting for the first line of the script"
+        "gpu01: no response after 2 s of waiting for the first line of the script"
     )
 
 
@@ -143,7 +143,7 @@ def test_a_server_that_does_not_speak_ssh(doctor: Doctor, ssh_node: SshNode) -> 
             found = await doctor.look("gpu01")
         assert found.broken == ["key"]
         assert (
-            'that is no SSH server, it says "220 mail.example.org ready"; check the port'
+            'that is not an SSH server, it says "220 mail.example.org ready"; check the port'
             in found.sentences[0]
         )
 
@@ -172,7 +172,7 @@ def test_an_alias_and_a_jump_host(doctor: Doctor, ssh_node: SshNode) -> None:
         f"Host gpu01\n HostName 127.0.0.1\n Port {port}\n User root\n ProxyJump gate\n"
     )
     found = doctor("gpu01", ssh_node.table("gpu01"))
-    assert found.sentences == ["gpu01: all is well."]
+    assert found.sentences == ["gpu01: no problems found."]
     assert found.fact("resolve") == f"127.0.0.1 is an address (jump host root@127.0.0.1:{port})"
 
 
@@ -189,7 +189,7 @@ def test_a_host_in_no_list_is_looked_for_and_tried(doctor: Doctor, ssh_node: Ssh
     found = doctor("gpu02", ssh_node.table())
     assert found.broken[0] == "listed"
     assert found.sentences[0] == (
-        "gpu02 is in no list (looked in nodes[0].hosts (1 node)) and no hub runs here that could say whether it is "
+        "gpu02 is not in any list (looked in nodes[0].hosts (1 node)) and no hub runs here to tell whether it is "
         "enrolled; did you mean gpu01?"
     )
     assert "resolve" in found.states, "it may be a host all the same"
@@ -210,4 +210,4 @@ def test_every_node_and_list_side_by_side(doctor: Doctor, ssh_node: SshNode) -> 
     lists = [step for step in found.steps if step.name == "list"]
     assert [step.state for step in lists] == ["ok", "ok", "failed"]
     assert "hosts.txt" in str(lists[2].remedy)
-    assert found.sentences[0].endswith("things are wrong:")
+    assert found.sentences[0].endswith("problems found:")

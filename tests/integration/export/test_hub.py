@@ -58,7 +58,7 @@ def test_a_hub_tells_why_it_cannot_write_and_recovers(tmp_path: Path) -> None:
                 return [reason for reason in hub.health().reasons if reason.startswith("export: ")]
 
             told = await eventually(trouble)
-            assert told == [f"export: {page}: there is no folder {folder}; make it, or name another"]
+            assert told == [f"export: {page}: there is no folder {folder}; create it, or choose another"]
             assert hub.health().status == "degraded"
             assert not (tmp_path / "herd.json").exists()
             folder.mkdir()
@@ -141,8 +141,8 @@ def test_a_full_disk_leaves_the_old_page(tmp_path: Path) -> None:
         done = _export(tmp_path, "--here", "--html", disk)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == (
-            f"gpuherd: {disk}/index.html: cannot be written (No space left on device); make room on that disk. "
-            "What was there stays as it was\n"
+            f"gpuherd: {disk}/index.html: cannot be written (No space left on device); free some space on that disk. "
+            "The previous content stays as it was\n"
         )
         assert {file.name for file in disk.iterdir()} == {"index.html", "filler"}
         assert (disk / "index.html").read_text() == "old"

@@ -89,7 +89,7 @@ def test_an_answer_lost_on_the_way_costs_neither_token_nor_name(tmp_path: Path) 
                 await asyncio.to_thread(thief.get)
             copied = agent_credentials(proxy.url, tmp_path / "copy", token, name="gpu02")
             (tmp_path / "copy" / ".credential.new").write_text(f"{credential}\n{proxy.url}\n")
-            with pytest.raises(Misconfigured, match="is that of node gpu01"):
+            with pytest.raises(Misconfigured, match="belongs to node gpu01"):
                 await asyncio.to_thread(copied.get)
             assert hub.node_of(f"Bearer {credential}", "192.0.2.1") == "gpu01"
 

@@ -132,7 +132,7 @@ def test_a_port_that_is_taken_is_one_sentence_even_if_by_a_hub(tmp_path: Path) -
     async def story() -> None:
         async with running_hub(tmp_path / "one") as hub:
             listen = hub.url.removeprefix("http://").rstrip("/")
-            with pytest.raises(Misconfigured, match="is taken, perhaps by another gpuherd"):
+            with pytest.raises(Misconfigured, match="is in use, perhaps by another gpuherd"):
                 async with Hub(HubSettings(state_dir=tmp_path / "two", listen=listen)):
                     pass
             assert (await get_json(f"{hub.url}api/v1/health"))["status"] == "ok"
@@ -144,7 +144,7 @@ def test_a_state_folder_in_use_is_one_sentence_and_free_again_afterwards(tmp_pat
     async def story() -> None:
         async with running_hub(tmp_path) as hub:
             with pytest.raises(
-                Misconfigured, match=r"hub\.state_dir: another hub runs with .*; stop that one"
+                Misconfigured, match=r"hub\.state_dir: another hub runs with .*; stop that hub"
             ):
                 async with Hub(HubSettings(state_dir=tmp_path, listen="127.0.0.1:0")):
                     pass

@@ -108,7 +108,7 @@ def test_a_hub_whose_records_are_gone_says_so_until_they_are_back_or_given_up(
                 f"the hub is degraded: {MISSING}"
             ] * is_missing
             if is_missing:
-                with pytest.raises(Refused, match="records are missing"):
+                with pytest.raises(Refused, match="the database is empty"):
                     await hub.admit("n")
                 await _rounds(hub)
 
@@ -129,7 +129,7 @@ async def _rounds(hub: Hub) -> None:
 
     def have_gone() -> bool:
         loops = {loop.name: loop.rounds for loop in hub.health().loops}
-        return loops["look after records"] > 0 and loops["keep last state"] > 1
+        return loops["check the database"] > 0 and loops["keep last state"] > 1
 
     await eventually(have_gone)
 

@@ -107,6 +107,6 @@ def test_what_is_old_goes_once_the_clock_has_run_evenly(tmp_path: Path) -> None:
 
 
 def _rounds(hub: Hub) -> int:
-    (loop,) = [loop for loop in hub.health().loops if loop.name == "forget what is old"]
+    (loop,) = [loop for loop in hub.health().loops if loop.name == "delete old data"]
     assert loop.errors == 0, loop.last_error
     return loop.rounds

@@ -263,7 +263,7 @@ def test_a_login_file_that_everyone_can_read_is_warned_about(tmp_path: Path) -> 
     [
         (b"A=1\n" * 2_500_000, "has more than 65536 bytes"),
         ("AUTH_USER=a\nAUTH_PASS=b\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-        (b"\xff\xfa\x00=\n", "does not hold both AUTH_USER"),
+        (b"\xff\xfa\x00=\n", "does not contain both AUTH_USER"),
     ],
 )
 def test_a_damaged_login_file_is_named(tmp_path: Path, content: bytes, message: str) -> None:
@@ -327,8 +327,8 @@ def test_a_name_belongs_to_the_first_sender_until_it_is_silent() -> None:
             assert (await exchange(port, posting())).status == 409
             (notice,) = backend.app.notices()
             assert (notice.code, notice.since) == ("name_taken_over", backend.clock.wall())
-            assert "gpu-node-0 is now what 127.0.0.2 posts" in notice.message
-            assert "127.0.0.1, whose name it was" in notice.message
+            assert "gpu-node-0 is now posted by 127.0.0.2" in notice.message
+            assert "127.0.0.1, which used this name before" in notice.message
             backend.clock.advance(3601)
             assert backend.app.notices() == []
 

@@ -202,7 +202,7 @@ def test_files_that_stay_the_same_are_old(tmp_path: Path) -> None:
             following = asyncio.ensure_future(one.follow(target, intake))
             await until(lambda: len(intake.reports) == 1, "the first report")
             clock.advance(61)
-            with pytest.raises(ContactFailed, match="bring nothing new") as caught:
+            with pytest.raises(ContactFailed, match="contain nothing new") as caught:
                 await following
             assert caught.value.code == "no_data"
         await one.close()

@@ -153,7 +153,7 @@ def test_names_with_meaning_have_none_even_if_asked_for(
 
 
 def test_name_that_fits_two_entries_is_nobody(options: dict[str, Any]) -> None:
-    with pytest.raises(Failed, match="2 entries of the directory fit"):
+    with pytest.raises(Failed, match="2 directory entries match"):
         way(options).check("twin", "twin's password")
 
 

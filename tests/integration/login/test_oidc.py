@@ -384,11 +384,11 @@ def test_forged_tokens_are_refused() -> None:
     ("claims", "settings", "complaint"),
     [
         ({"preferred_username": None}, {}, r"claim preferred_username is nothing.*login\.oidc\.name_claim"),
-        ({"preferred_username": "Alice Ash"}, {}, r'is "Alice Ash", which is no name'),
-        ({"preferred_username": ["alice"]}, {}, "which is no name"),
+        ({"preferred_username": "Alice Ash"}, {}, r'is "Alice Ash", which is not a valid account name'),
+        ({"preferred_username": ["alice"]}, {}, "which is not a valid account name"),
         ({"email": "a@example.org"}, {"name_claim": "email"}, "has not verified"),
         ({"email": "a@example.org", "email_verified": "true"}, {"name_claim": "email"}, "has not verified"),
-        ({}, {"allowed_groups": ("admins",)}, "may not use this hub"),
+        ({}, {"allowed_groups": ("admins",)}, "is not allowed to use this hub"),
     ],
 )
 def test_claims_that_will_not_do_say_why(
@@ -434,14 +434,14 @@ def test_claims_may_lie_deeper_and_be_odd() -> None:
             {"issuer": "https://sso.example.org"},
             r'calls itself "https://sso\.example\.org".*login\.oidc\.issuer',
         ),
-        ({"token_endpoint": "http://sso.example.org/token"}, "token_endpoint is no https address"),
-        ({"jwks_uri": "file:///etc/passwd"}, "jwks_uri is no https address"),
-        ({"authorization_endpoint": "javascript:alert(1)"}, "authorization_endpoint is no https address"),
+        ({"token_endpoint": "http://sso.example.org/token"}, "token_endpoint is not an https address"),
+        ({"jwks_uri": "file:///etc/passwd"}, "jwks_uri is not an https address"),
+        ({"authorization_endpoint": "javascript:alert(1)"}, "authorization_endpoint is not an https address"),
         (
             {"authorization_endpoint": "https://a\r\nSet-Cookie: x"},
-            "authorization_endpoint is no https address",
+            "authorization_endpoint is not an https address",
         ),
-        ({"token_endpoint": None}, "describes itself strangely"),
+        ({"token_endpoint": None}, "sent invalid metadata"),
     ],
 )
 def test_provider_that_describes_itself_badly_is_not_used(changes: dict[str, Any], complaint: str) -> None:

@@ -98,4 +98,4 @@ def test_listening_and_dialling_at_once_is_refused(tmp_path: Path) -> None:
         timeout=PATIENCE_SECONDS,
     )
     assert told.returncode == 1
-    assert "an agent either waits for the hub to dial it or dials the hub" in told.stderr
+    assert "an agent either connects to the hub or waits" in told.stderr

@@ -66,10 +66,10 @@ async def hangs_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 @pytest.mark.parametrize(
     ("act", "code", "words"),
     [
-        (web_server, "garbled", "no listening gpuherd agent (HTTP 404); check the port"),
+        (web_server, "garbled", "not a listening gpuherd agent (HTTP 404); check the port"),
         (ssh_server, "garbled", "does not speak HTTP"),
         (newer_agent, "other_version", "another version of the protocol"),
-        (mute, "timeout", "takes the connection but does not answer"),
+        (mute, "timeout", "accepts the connection but does not respond"),
         (hangs_up, "garbled", "wants TLS (reach.is_tls = true)"),
     ],
 )
@@ -103,7 +103,7 @@ def test_a_node_cannot_lead_the_hub_elsewhere(status: int) -> None:
             async with program(leads_on) as port:
                 failure = await hub.failure(port)
             assert failure.code == "garbled"
-            assert f"no listening gpuherd agent (HTTP {status}); check the port" in str(failure)
+            assert f"not a listening gpuherd agent (HTTP {status}); check the port" in str(failure)
 
     asyncio.run(main())
     assert asked == []
@@ -158,8 +158,8 @@ def test_an_agent_with_a_certificate_of_our_authority(spec: ProbeSpec, tmp_path:
 @pytest.mark.parametrize(
     ("name", "days", "is_own", "words"),
     [
-        ("IP:127.0.0.1", 2, False, "unknown authority; name that authority's file in reach.tls_ca_file"),
-        ("IP:127.0.0.2", 2, True, "for another name than 127.0.0.1"),
+        ("IP:127.0.0.1", 2, False, "unknown authority; set reach.tls_ca_file to that authority's file"),
+        ("IP:127.0.0.2", 2, True, "is not for 127.0.0.1"),
         ("IP:127.0.0.1", -1, True, "has expired"),
     ],
 )
@@ -219,7 +219,7 @@ def test_proofs_cannot_be_passed_on_by_someone_with_a_certificate_of_his_own(
             server = await asyncio.start_server(between, "127.0.0.1", 0, ssl=for_hub)
             failure = await hub.failure(server.sockets[0].getsockname()[1])
             assert failure.code == "hub_refused"
-            assert "something between them ends TLS" in str(failure)
+            assert "a proxy between them terminates TLS" in str(failure)
             server.close()
 
     asyncio.run(main())

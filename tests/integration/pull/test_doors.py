@@ -72,7 +72,10 @@ def test_status_is_a_report_for_listed_networks_only(spec: ProbeSpec, tmp_path: 
             assert abs(report["sample"]["time"] - time.time()) < 10
             assert (await ask(port, "GET /status", source="127.9.0.1"))[0] == 200
             status, _, body = await ask(port, "GET /status", source="127.0.0.7")
-            assert (status, body) == (403, b"127.0.0.7 is in no network of agent.listen_status_networks\n")
+            assert (status, body) == (
+                403,
+                b"127.0.0.7 is not in any network of agent.listen_status_networks\n",
+            )
             assert (await ask(port, "GET /status", host="rebound.example.org"))[0] == 421
             bent = f"{socket.gethostname()}.evil.example.org"
             assert (await ask(port, "GET /status", host=bent))[0] == 421
@@ -154,7 +157,7 @@ def test_wrong_passwords_are_refused_without_json_and_then_not_heard(
         asyncio.run(main())
     assert sum("wrong password" in record.message for record in caplog.records) == 1
     assert "1234" not in caplog.text
-    assert "is the one that everyone knows" in caplog.text
+    assert "is the old tool's well-known default" in caplog.text
 
 
 def test_what_is_no_question(spec: ProbeSpec, tmp_path: Path) -> None:
@@ -233,15 +236,15 @@ def test_a_crowd_from_one_address_does_not_shut_out_another(spec: ProbeSpec, tmp
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"hub_url": "http://127.0.0.1"}, "agent.listen, agent.hub_url: an agent either waits"),
+        ({"hub_url": "http://127.0.0.1"}, "agent.listen, agent.hub_url: an agent either connects"),
         ({"listen": "gpu01:8472"}, 'agent.listen: "gpu01:8472" is not an IP address'),
         ({"listen": "192.0.2.1:8472"}, "agent.listen: this machine has no address 192.0.2.1"),
-        ({"listen_secret_file": None}, "agent.listen_secret_file: is needed to listen"),
+        ({"listen_secret_file": None}, "agent.listen_secret_file: is required to listen"),
         ({"listen_secret_file": "/no/file"}, "cannot be read from /no/file"),
         ({"listen_status_networks": ["10.0.0.1/8"]}, "agent.listen_status_networks"),
         ({"listen_tls_key": "key.pem"}, "agent.listen_tls_certificate: is missing"),
         ({"listen_tls_certificate": "/no/c", "listen_tls_key": "/no/k"}, "agent.listen_tls_certificate"),
-        ({"node_info_listen": "127.0.0.1:0"}, "agent.node_info_password_file: is needed"),
+        ({"node_info_listen": "127.0.0.1:0"}, "agent.node_info_password_file: is required"),
     ],
 )
 def test_bad_settings_stop_the_start(
@@ -257,11 +260,11 @@ def test_bad_settings_stop_the_start(
 
 def test_a_short_secret_and_a_taken_port(spec: ProbeSpec, tmp_path: Path) -> None:
     async def main() -> None:
-        with pytest.raises(Misconfigured, match="does not hold a secret made by a hub"):
+        with pytest.raises(Misconfigured, match="does not contain a secret created by a hub"):
             async with listening(spec, tmp_path / "agent", secret="changeme"):
                 pass
         async with listening(spec, tmp_path / "agent") as (_, port):
-            with pytest.raises(Misconfigured, match="is taken by another program"):
+            with pytest.raises(Misconfigured, match="is used by another program"):
                 async with listening(spec, tmp_path / "other", port=port):
                     pass
 

@@ -67,7 +67,7 @@ def test_a_hub_with_another_secret_gets_nothing(
                 assert socket.gethostname().encode() not in encode(challenge)
 
     asyncio.run(main())
-    assert "did not prove itself" in caplog.text
+    assert "failed to authenticate" in caplog.text
     assert SECRET not in caplog.text
 
 

@@ -55,7 +55,7 @@ def test_a_killed_hub_resumes_without_loss_or_double(spec: ProbeSpec, tmp_path: 
                 following = hub.dial(port)
                 await hub.heard(4)
                 hub.vanish()
-                with pytest.raises(ContactFailed, match="link was lost"):
+                with pytest.raises(ContactFailed, match="connection was lost"):
                     await asyncio.wait_for(following, PATIENCE_SECONDS)
                 made = agent.outbox.current.next_seq
                 await until(lambda: agent.outbox.current.next_seq > made + 2, "frames without a hub")  # noqa: B023

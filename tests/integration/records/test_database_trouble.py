@@ -62,7 +62,7 @@ def test_a_frozen_server_is_told_in_time_and_used_again(postgresql: Postgresql, 
 
 def test_a_server_frozen_before_the_start_stops_it_in_time(postgresql: Postgresql, database: str) -> None:
     url = make_url(database).update_query_dict({"connect_timeout": "2"})
-    with postgresql.frozen(), pytest.raises(Misconfigured, match="cannot open the records"):
+    with postgresql.frozen(), pytest.raises(Misconfigured, match="cannot open the database"):
         open_records(url.render_as_string())
 
 

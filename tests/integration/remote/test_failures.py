@@ -39,7 +39,7 @@ def test_a_hanging_tool_is_ended_and_left_alone_for_a_while(node: FakeNode) -> N
         report = until(session, lambda report: bool(report.sample.problems))
         (problem,) = report.sample.problems
         assert (problem.code, problem.is_fault) == ("driver_hung", True)
-        assert "did not end within 1 s" in problem.message
+        assert "did not finish within 1 s" in problem.message
         assert len(report.facts.devices) == 2, "they stay listed"
         assert report.sample.host.cpu_ratio is not None
         asked = len(node.calls())

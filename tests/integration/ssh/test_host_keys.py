@@ -97,7 +97,7 @@ def test_all_listed_hosts_are_accepted_by_one_command(
     code, said = run("--all", typed="n\n")
     assert (code, accepted.exists()) == (1, False)
     assert said.count(fingerprint(server.host_key)) == 2
-    assert f"127.0.0.1:{dead} shows no host key" in said
+    assert f"127.0.0.1:{dead} offers no host key" in said
     code, said = run("--all", typed="y\n")
     assert (code, said.count("?")) == (1, 1), "asked once; a host was left out"
     own = " ".join(public_line(server.host_key).split()[:2])
@@ -324,7 +324,7 @@ def test_a_first_key_that_cannot_be_kept_is_not_trusted(tmp_path: Path, server: 
         hub.accepted.with_name("accepted_keys.lock").mkdir()
         failure = await hub.failure(at(server))
         assert failure.code == "host_key_unknown"
-        assert "cannot be kept" in str(failure)
+        assert "cannot be saved" in str(failure)
         await hub.way.close()
 
     play(story())

@@ -243,7 +243,7 @@ def test_keys_of_an_ssh_agent(
         if source == "environment":
             failure = await hub.failure(at(server))
             assert failure.code == "login_refused"
-            assert "no key to show" in str(failure)
+            assert "no key to offer" in str(failure)
             hub.environment["SSH_AUTH_SOCK"] = str(agent)
         assert await hub.first_text(at(server)) == "round 1 of root"
         await hub.way.close()
@@ -304,7 +304,7 @@ def test_a_refused_login_names_the_keys_that_were_shown(tmp_path: Path, server: 
         failure = await hub.failure(at(server))
         assert failure.code == "login_refused"
         assert failure.needs_person
-        assert f"keys shown: {stranger}; {tmp_path / 'absent'} no such file" in str(failure)
+        assert f"keys offered: {stranger}; {tmp_path / 'absent'} no such file" in str(failure)
         assert "authorized_keys" in str(failure)
         await hub.way.close()
 
@@ -341,7 +341,7 @@ def test_a_key_bound_to_something_else(tmp_path: Path) -> None:
             failure = await hub.failure(at(server))
             assert failure.code == "command_refused"
             assert failure.needs_person
-            assert 'ended with status 3 and said "only backups here"' in str(failure)
+            assert 'ended with status 3 and printed "only backups here"' in str(failure)
             assert "command=" in str(failure)
             await hub.way.close()
 

@@ -123,7 +123,7 @@ def test_something_that_is_no_ssh_server(tmp_path: Path, key: Path) -> None:
             hub = Hub(tmp_path, key_files=(key,), connect_deadline_seconds=1)
             failure = await hub.failure(to_port(port))
             assert failure.code == "unreachable"
-            assert 'no SSH server, it says "220 mail.example.org ESMTP"' in str(failure)
+            assert 'not an SSH server, it says "220 mail.example.org ESMTP"' in str(failure)
             await hub.way.close()
 
         play(story())
@@ -179,7 +179,7 @@ def _runs_something_else(folder: Path, key: Path) -> Iterator[int]:
 PHASES: list[tuple[Any, str]] = [
     (_full_port, "connecting"),
     (_mute, "waiting for the server's greeting"),
-    (_greets_only, "agreeing on keys"),
+    (_greets_only, "exchanging keys"),
     (_slow_to_check, "logging in"),
     (_runs_something_else, "waiting for the first line of the script"),
 ]
@@ -195,7 +195,7 @@ def test_the_deadline_names_the_phase_and_cancelling_leaves_nothing(
             hub = Hub(tmp_path, key_files=(key,), connect_deadline_seconds=1.5)
             failure = await hub.failure(to_port(port))
             assert failure.code == "timeout"
-            assert f"nothing after 1.5 s of {phase}" in str(failure)
+            assert f"no response after 1.5 s of {phase}" in str(failure)
             async with hub.following(to_port(port)):
                 await asyncio.sleep(0.5)
             await hub.way.close()
@@ -284,8 +284,8 @@ def test_a_jump_host_that_stalls_is_named_and_leaves_nothing(tmp_path: Path, key
             target = Target(name="gpu01", address="127.0.0.2", proxy_jump=f"root@127.0.0.1:{port}")
             failure = await hub.failure(target)
             assert failure.code == "timeout"
-            assert str(failure).startswith(f"gpu01: jump host root@127.0.0.1:{port}: nothing after")
-            assert "agreeing on keys" in str(failure)
+            assert str(failure).startswith(f"gpu01: jump host root@127.0.0.1:{port}: no response after")
+            assert "exchanging keys" in str(failure)
             async with hub.following(target), hub.following(target):
                 await asyncio.sleep(0.3)
             await hub.way.close()

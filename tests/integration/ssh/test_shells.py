@@ -66,7 +66,7 @@ def test_a_shell_that_prints_a_banner(
         make_noise(user, "echo just a banner; exit 0")
         failure = await hub.failure(at(server, user))
         assert failure.code == "command_refused"
-        assert 'ended with status 0 and said "just a banner"' in str(failure)
+        assert 'ended with status 0 and printed "just a banner"' in str(failure)
         await hub.way.close()
 
     play(story())

@@ -54,7 +54,7 @@ def test_networks() -> None:
     assert all(map(networks.include, ["10.1.2.3", "192.0.2.7", "::ffff:10.1.2.3", "fd00::1", "fd00::1%eth0"]))
     assert not any(map(networks.include, ["10.2.0.1", "192.0.2.8", "::1", "127.0.0.1", "::ffff:10.2.0.1"]))
     assert not Networks("agent.key", []).include("127.0.0.1")
-    with pytest.raises(Misconfigured, match=r'agent\.key: "10\.0\.0\.1/8" is no network'):
+    with pytest.raises(Misconfigured, match=r'agent\.key: "10\.0\.0\.1/8" is not a network'):
         Networks("agent.key", ["10.0.0.1/8"])
 
 

@@ -8,8 +8,8 @@ from gpuherd.agent.refusals import OTHER_PROTOCOL, HandshakeRefused, hub_code, r
 from gpuherd.agent.talk import NeedsPerson
 
 URL = "https://gpus.example.org"
-PASS_ON = "a proxy before the hub does not pass it on"
-LOGIN = "a proxy before the hub at https://gpus.example.org asks for a login"
+PASS_ON = "a proxy in front of the hub does not pass it on"
+LOGIN = "a proxy in front of the hub at https://gpus.example.org requires a login"
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_person_is_told_whose_no_it_is(status: int, code: str | None, words: s
 def test_what_passes_by_itself_needs_nobody(status: int, code: str | None) -> None:
     told = refusal(HandshakeRefused(status, code), URL)
     assert not isinstance(told, NeedsPerson)
-    assert f"{URL} does not take connections now (HTTP {status})" in str(told)
+    assert f"{URL} does not accept connections now (HTTP {status})" in str(told)
 
 
 @pytest.mark.parametrize(

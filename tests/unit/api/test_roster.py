@@ -420,7 +420,7 @@ def test_a_part_that_cannot_be_closed_does_not_keep_the_hub_from_stopping(
 
     asyncio.run(scene())
     assert "stopping: ZeroDivisionError: oops" in caplog.text
-    assert "did not end" in caplog.text
+    assert "did not close" in caplog.text
     assert b'"old"' in file.read_bytes()
 
 
@@ -558,10 +558,10 @@ def test_two_machines_are_not_one_node_because_their_names_make_one_id(file: Pat
     async def scene() -> None:
         async with Stage(file) as stage:
             stage.roster.intake("gpu_1", "file", interval_seconds=1.0).take(report())
-            with pytest.raises(Refused, match="gpu-1 would be gpu-1 here, and so is gpu_1"):
+            with pytest.raises(Refused, match="gpu-1 would become node gpu-1 here, but so would gpu_1"):
                 stage.roster.intake("gpu-1", "file", interval_seconds=1.0)
             stage.roster.intake("gpu_1", "file", interval_seconds=1.0)
-            with pytest.raises(Refused, match="gpu_1 of /b would be gpu-1 here, and so is gpu_1"):
+            with pytest.raises(Refused, match="gpu_1 of /b would become node gpu-1 here, but so would gpu_1"):
                 stage.roster.intake("gpu_1", "file", interval_seconds=1.0, place="/b")
             long = "a" * 63
             stage.roster.intake(f"{long}.one", "file", interval_seconds=1.0)

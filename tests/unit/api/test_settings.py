@@ -86,14 +86,17 @@ def test_people_are_sent_to_the_proxy_if_there_is_one() -> None:
     [
         ({"public": "names"}, "hub.public_networks: is empty"),
         ({"public": "names", "public_networks": ("the lab",)}, '"the lab" is not a network'),
-        ({"public": "names", "public_networks": ("10.0.0.0/8", "0.0.0.0/0")}, '"0.0.0.0/0" is everyone'),
-        ({"public": "names", "public_networks": ("::/0",)}, '"::/0" is everyone'),
+        (
+            {"public": "names", "public_networks": ("10.0.0.0/8", "0.0.0.0/0")},
+            '"0.0.0.0/0" includes everyone',
+        ),
+        ({"public": "names", "public_networks": ("::/0",)}, '"::/0" includes everyone'),
         (
             {"public": "names", "public_networks": ("10.1.0.0/16",), "trusted_proxies": ("10.0.0.0/8",)},
             '"10.1.0.0/16" is in hub.trusted_proxies',
         ),
-        ({"public": "read", "public_networks": ("10.0.0.0/8",)}, 'is for public = "names" only'),
-        ({"public_networks": ("10.0.0.0/8",)}, 'is for public = "names" only'),
+        ({"public": "read", "public_networks": ("10.0.0.0/8",)}, 'only works with public = "names"'),
+        ({"public_networks": ("10.0.0.0/8",)}, 'only works with public = "names"'),
     ],
 )
 def test_names_are_shown_to_listed_networks_only(values: dict[str, Any], message: str) -> None:

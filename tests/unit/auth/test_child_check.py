@@ -20,7 +20,7 @@ class Answer(Struct):
     ["gpuherd.auth.no_such_module", "this"],  # ends with an error; prints what is no answer
 )
 def test_child_that_does_not_answer_is_a_failure(module: str) -> None:
-    with pytest.raises(Failed, match=r"the oracle cannot be asked: the check ended with code \d"):
+    with pytest.raises(Failed, match=r"the oracle could not be checked: the check exited with code \d"):
         ChildChecks(module, what="the oracle", deadline_seconds=20).ask({"password": "word"}, Answer)
 
 

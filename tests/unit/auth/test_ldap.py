@@ -39,7 +39,10 @@ def test_good_settings(settings: dict[str, Any]) -> None:
         ({"url": "https://ldap.example.org"}, r"login\.ldap\.url: .* not the address of a directory"),
         ({"url": "ldaps://"}, r"login\.ldap\.url: .* is not the address"),
         ({"url": "ldaps://me:secret@ldap.example.org"}, r"login\.ldap\.url"),
-        ({"url": "ldaps://ldap.example.org/dc=example"}, r"login\.ldap\.url: takes scheme, host and port"),
+        (
+            {"url": "ldaps://ldap.example.org/dc=example"},
+            r"login\.ldap\.url: must contain only scheme, host and port",
+        ),
         ({"starttls": True}, r"login\.ldap\.starttls"),
         ({"tls_ca_file": Path("/nowhere/ca.pem")}, r"login\.ldap\.tls_ca_file: there is no file"),
         ({"search_base": None}, r"login\.ldap\.search_base: give either"),
@@ -47,8 +50,8 @@ def test_good_settings(settings: dict[str, Any]) -> None:
         ({"bind_dn": "cn=hub"}, r"login\.ldap\.bind_password_file: is missing"),
         ({"bind_password_file": Path("/nowhere")}, r"login\.ldap\.bind_dn: is missing"),
         ({"bind_dn": "cn=hub", "bind_password_file": Path("/nowhere")}, r"bind_password_file: cannot read"),
-        ({"user_filter": "(uid=*)"}, r"login\.ldap\.user_filter: must hold \{name\}"),
-        ({"search_base": None, "user_dn": "uid=alice"}, r"login\.ldap\.user_dn: must hold \{name\}"),
+        ({"user_filter": "(uid=*)"}, r"login\.ldap\.user_filter: must contain \{name\}"),
+        ({"search_base": None, "user_dn": "uid=alice"}, r"login\.ldap\.user_dn: must contain \{name\}"),
     ],
 )
 def test_bad_settings_stop_the_start(settings: dict[str, Any], complaint: str) -> None:

@@ -42,7 +42,7 @@ def test_something_else_in_the_file_is_no_secret(tmp_path: Path, content: str) -
     file = tmp_path / "pull.secret"
     file.touch(mode=0o600)
     file.write_text(content)
-    with pytest.raises(Misconfigured, match=r"pull\.secret: does not hold a secret"):
+    with pytest.raises(Misconfigured, match=r"pull\.secret: does not contain a secret"):
         load_or_create_master(file)
     assert file.read_text() == content
 

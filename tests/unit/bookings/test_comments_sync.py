@@ -209,7 +209,7 @@ def test_slices_of_a_gpu_that_someone_has_whole_are_not_taken(lab: Lab) -> None:
     outcome = lab.take(entry())
     assert (outcome.made, [one.reason for one in outcome.complaints]) == (
         (),
-        ["ann: is booked here already, by Bob (booking 1); settle it with them, or take the entry out"],
+        ["ann: is booked here already, by Bob (booking 1); agree with them, or remove the entry"],
     )
     assert len(lab.take(entry(days=0.5)).made) == 1
     assert len(lab.take(entry(days=1.5)).complaints) == 1  # nor does it grow into that
@@ -320,7 +320,7 @@ def test_a_name_that_is_taken_out_does_not_end_what_another_has(lab: Lab) -> Non
         ("GPU_01", 0, "there is no such node"),
         ("Gpu02_site", 0, "there is no such node"),
         ("gpu03", 0, "there is no such node"),
-        ("gpu01", 7, "no GPU of that index"),
+        ("gpu01", 7, "no GPU with that index"),
     ],
 )
 def test_hosts_by_id_shown_name_or_first_part(host: str, index: int, told: str | None) -> None:

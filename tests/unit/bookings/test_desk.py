@@ -298,10 +298,10 @@ def test_limits_bind_members_and_not_admins(engine: Engine) -> None:
     lab = Lab(engine, BookingSettings(max_devices=2, gpu_hours_ahead=10, quiet=()))
     lab.book(lab.ada, A, B, end="4h")
     told = refused("too_many_devices", None, lambda: lab.book(lab.ada, C, start="3h"))
-    assert "3 devices at a time, and 2 are allowed" in str(told)
+    assert "3 devices at a time; 2 are allowed" in str(told)
     refused("too_many_devices", None, lambda: lab.book(lab.ada, C, start="3h", dry_run=True))
     told = refused("too_many_gpu_hours", None, lambda: lab.book(lab.ada, C, start="4h", end="3h"))
-    assert "11 GPU-hours ahead, and 10 are allowed" in str(told)
+    assert "11 GPU-hours from now on; 10 are allowed" in str(told)
     refused("too_many_gpu_hours", None, lambda: lab.book(lab.ada, C, start="4h", end="3h", dry_run=True))
     assert lab.book(lab.ada, C, start="4h", end="2h").id
     assert lab.book(lab.root, C, D, end="4h").id

@@ -143,14 +143,14 @@ def test_over_any_looks_each_event_is_due_once_it_has_happened(
     [
         ({}, "give either url or command"),
         ({"url": "https://x", "command": ("/bin/true",)}, "give either url or command"),
-        ({"url": "ftp://x"}, "no http or https address"),
-        ({"url": "https://user:secret@x/"}, "must not hold a user name"),
-        ({"url": "https://[::1"}, "no http or https address"),
-        ({"url": "https://x/a b"}, "no http or https address"),
+        ({"url": "ftp://x"}, "not an http or https address"),
+        ({"url": "https://user:secret@x/"}, "must not contain a user name"),
+        ({"url": "https://[::1"}, "not an http or https address"),
+        ({"url": "https://x/a b"}, "not an http or https address"),
         ({"url": "https://x", "networks": ("10.0.0.1/8",)}, "networks: "),
-        ({"command": ("true",)}, "is no full path"),
+        ({"command": ("true",)}, "is not a full path"),
         ({"command": ("/bin/true", "a\0b")}, "NUL"),
-        ({"command": ("/bin/true",), "networks": ("10.0.0.0/8",)}, "networks: goes with url"),
+        ({"command": ("/bin/true",), "networks": ("10.0.0.0/8",)}, "networks: only works with url"),
     ],
 )
 def test_settings_that_cannot_be_meant(settings: dict[str, Any], part: str) -> None:

@@ -97,7 +97,7 @@ def test_what_a_command_prints_is_logged_but_not_without_end(
 def test_a_hanging_command_is_killed_with_all_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     program = script(tmp_path, f"trap '' TERM; sleep 600 & echo $! $$ > {pids}; wait; sleep 600")
-    with pytest.raises(Failed, match=r"did not end within 0\.5 s and was killed"):
+    with pytest.raises(Failed, match=r"did not finish within 0\.5 s and was killed"):
         run(command(program, deadline_seconds=0.5))
     deadline = time.monotonic() + PATIENCE_SECONDS
     while any(_is_alive(int(pid)) for pid in pids.read_text().split()):
@@ -207,7 +207,7 @@ def test_a_server_that_never_answers_costs_the_deadline_only(tmp_path: Path) -> 
             hook = webhook(f"http://127.0.0.1:{port}/", tmp_path, deadline_seconds=0.3)
             await hook.deliver("x", "start", BODY)
 
-    with pytest.raises(Failed, match=r"did not answer within 0\.3 s"):
+    with pytest.raises(Failed, match=r"did not respond within 0\.3 s"):
         asyncio.run(post())
 
 
@@ -293,7 +293,7 @@ def test_a_name_that_leads_inside_is_not_posted_to(tmp_path: Path) -> None:
         run(WebHook(settings, resolver=lambda: TwoFaced(["169.254.169.254"])))
 
 
-@pytest.mark.parametrize(("content", "told"), [(None, "cannot be read"), (b"short", "less than 16")])
+@pytest.mark.parametrize(("content", "told"), [(None, "cannot be read"), (b"short", "fewer than 16")])
 def test_a_bad_secret_stops_the_start(tmp_path: Path, content: bytes | None, told: str) -> None:
     if content is not None:
         (tmp_path / "secret").write_bytes(content)

@@ -103,7 +103,7 @@ def test_an_option_too_early_or_without_effect_is_told_by_its_name() -> None:
     told = {
         ("bookings", "--node", "gpu07", "cancel", "17"): "gpuherd bookings cancel has no --node",
         ("login", "--token-file", "token", "--name", "ann"): "--name cannot be combined with --token-file",
-        ("login", "--forget", "--name", "ann"): "--forget takes no other option",
+        ("login", "--forget", "--name", "ann"): "--forget cannot be combined with other options",
     }
     for arguments, sentence in told.items():
         assert sentence in CliRunner().invoke(_group, arguments, prog_name="gpuherd").output

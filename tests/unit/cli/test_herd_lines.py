@@ -64,7 +64,7 @@ def test_every_state_is_told_in_words() -> None:
     assert row(lines, "2") == "2 ▨ held idle 3 h ┄┄┄┄┄┄┄┄ 0% 38.0/80G 62° 410W ada 10G 5 h"
     assert row(lines, "3").endswith("W booked by cleo until +2h")
     assert row(lines, "4") == "4 ✕ fault 1 h - -/80G Xid 79: GPU has fallen off the bus"
-    assert row(lines, "5") == "5 ? unknown - -/80G not everything that decides could be read"
+    assert row(lines, "5") == "5 ? unknown - -/80G some values that decide this could not be read"
     assert row(lines, "6").startswith("6 ? resting - 38.0/80G"), "a state that a newer hub knows"
     assert row(lines, "7").endswith("W booked from +3h by dan")
     assert row(lines, "8").endswith("W eve 10G 5 h, booked by cleo until +200h")
@@ -77,7 +77,7 @@ def test_nodes_that_are_silent_do_not_look_alive() -> None:
     assert "gpu08  A100 80GB ×1  ◌ stale for 9 s  it is stale" in text
     assert "gpu09  A100 80GB ×2  ◌ offline for 3 h  it is offline" in text
     assert "gpu10  ? never reported" in text
-    assert "gpu11  A100 80GB ×4  1 s ago  ✕ fault: the driver does not answer" in text
+    assert "gpu11  A100 80GB ×4  1 s ago  ✕ fault: the driver does not respond" in text
     assert len([line for line in lines if re.match(r"  \d", line)]) == 10 + 3, "of the silent ones no rows"
     assert who(gpu(0, "offline", users=("ada",)), NOW) == "last seen with ada"
 
@@ -158,7 +158,7 @@ def test_places_are_written_as_they_are_booked() -> None:
 def test_a_node_in_all_its_details() -> None:
     text = "\n".join(node_lines(every_state().nodes[4], NOW, Screen()))
     assert text.startswith("gpu11  live, 1 s ago\n")
-    assert "  ✕  the driver does not answer" in text
+    assert "  ✕  the driver does not respond" in text
     never = "\n".join(node_lines(node("gpu10", state="never", age=None), NOW, Screen()))
     assert never.startswith("gpu10  never  it is never")
 

@@ -16,7 +16,7 @@ def test_it_says_line_by_line_what_was_taken_and_what_not(tmp_path: Path) -> Non
     assert result.exit_code == 0
     assert result.output.splitlines() == [
         f"{tmp_path}/config.yml: the config.yml of the XML-RPC monitor with 1 host",
-        "  - line 1: web_port 8042: the page listens where hub.listen says; set that for this port",
+        "  - line 1: web_port 8042: the page listens on hub.listen; set that to use this port",
         "  + line 3: host host1",
         f"{output}: written; start the hub with: gpuherd hub --config {output} run",
     ]

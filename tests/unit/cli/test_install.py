@@ -50,7 +50,7 @@ def test_as_json_with_a_token_from_standard_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("agent", "--hub", "https://h.example.org"), "this node is not enrolled yet: make a join token"),
+        (("agent", "--hub", "https://h.example.org"), "this node is not enrolled yet: create a join token"),
         (("agent", "--hub", "https://h", "--join-token-file", "/nowhere"), "cannot be read from /nowhere"),
         (("hub", "--listen", "here"), 'hub.listen: "here" is not an IP address with a port'),
     ],

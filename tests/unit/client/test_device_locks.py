@@ -127,7 +127,7 @@ def test_a_folder_that_others_may_not_use_is_told(folder: Path, tmp_path: Path) 
     folder.chmod(0o777)
     told = DeviceLocks([folder, spare]).doubt
     assert told is not None
-    assert f"{folder} is there but cannot be used (anyone can remove" in told
+    assert f"{folder} exists but cannot be used (anyone can remove" in told
     assert told.endswith(remedy)
     assert DeviceLocks([tmp_path / "not" / "there", spare]).doubt is None
 

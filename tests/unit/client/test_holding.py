@@ -184,7 +184,7 @@ def test_someone_else_was_faster(line: Line, holding: Holding) -> None:
 
 def test_what_would_have_to_be_approved_is_of_no_use_now(line: Line, holding: Holding) -> None:
     line.shared["state"] = "pending"
-    with pytest.raises(Refused, match="have to be approved"):
+    with pytest.raises(Refused, match="need an admin's approval"):
         holding.book(DEVICES, {"end": "2h"})
     assert line.shared["bookings"] == {}
 

@@ -69,13 +69,13 @@ def test_an_address_without_tls_is_told() -> None:
 def test_a_hub_that_never_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = HubUrl.parse(f"http://127.0.0.1:{server.getsockname()[1]}")
-        with pytest.raises(HubSilent, match=r"did not answer within 0\.2 s"):
+        with pytest.raises(HubSilent, match=r"did not respond within 0\.2 s"):
             HubClient(HubLine(url, deadline_seconds=0.2)).session()
         line = HubLine(url, token="t", deadline_seconds=0.2)
         assert line.with_deadline(0.1).has_token
-        with pytest.raises(HubSilent, match=r"did not answer within 0\.1 s"):
+        with pytest.raises(HubSilent, match=r"did not respond within 0\.1 s"):
             HubClient(line.with_deadline(0.1)).session()
-        with pytest.raises(HubSilent, match=r"did not answer within 0\.2 s"):
+        with pytest.raises(HubSilent, match=r"did not respond within 0\.2 s"):
             HubClient(line).session()
 
 

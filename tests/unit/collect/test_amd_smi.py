@@ -258,7 +258,7 @@ def test_a_gpu_that_is_not_measured_is_faulty_and_the_other_is_read() -> None:
         ({"static": Unavailable("there is no amd-smi on this machine")}, "no_driver"),
         ({"metric": CommandFailed("amd-smi", 1, b"", b"no driver")}, "driver_failed"),
         ({"metric": b"Traceback"}, "driver_failed"),
-        ({"metric": Failed("amd-smi did not end within 10 s")}, "driver_hung"),
+        ({"metric": Failed("amd-smi did not finish within 10 s")}, "driver_hung"),
         ({"static": [], "list": [], "metric": []}, "no_gpu"),
     ],
 )
@@ -274,8 +274,8 @@ def test_failures_while_running() -> None:
     made.open()
     runner.answers["process"] = CommandFailed("amd-smi", 1, b"", b"denied")
     assert [problem.code for problem in made.read().problems] == ["processes_failed"]
-    runner.answers["process"] = Failed("amd-smi did not end within 10 s")
-    with pytest.raises(CollectorFailed, match="did not end"):
+    runner.answers["process"] = Failed("amd-smi did not finish within 10 s")
+    with pytest.raises(CollectorFailed, match="did not finish"):
         made.read()
     made.skip(frozenset({0}))
     runner.answers["process"] = PROCESS

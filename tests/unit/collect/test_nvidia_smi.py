@@ -506,7 +506,7 @@ def test_processes_that_cannot_be_listed_are_a_problem() -> None:
 def test_a_hanging_command_fails_the_read() -> None:
     made, runner = collector(help=HELP, gpu=TWO, apps=APPS)
     made.open()
-    runner.answers["--query-gpu"] = Failed("nvidia-smi did not end within 10 s")
+    runner.answers["--query-gpu"] = Failed("nvidia-smi did not finish within 10 s")
     with pytest.raises(CollectorFailed) as caught:
         made.read()
     assert caught.value.code == "driver_hung"

@@ -27,7 +27,7 @@ def test_output_and_failure() -> None:
 
 def test_a_hanging_command_is_ended_with_its_children(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    with pytest.raises(Failed, match=r"did not end within 0\.5 s"):
+    with pytest.raises(Failed, match=r"did not finish within 0\.5 s"):
         LocalRunner().run(["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"], 0.5)
     pid = int(pid_file.read_text())
     until = time.monotonic() + PATIENCE_SECONDS
@@ -37,7 +37,7 @@ def test_a_hanging_command_is_ended_with_its_children(tmp_path: Path) -> None:
 
 
 def test_a_command_that_closed_its_output_has_the_same_deadline() -> None:
-    with pytest.raises(Failed, match="did not end"):
+    with pytest.raises(Failed, match="did not finish"):
         LocalRunner().run(["sh", "-c", "exec >&- 2>&-; sleep 60"], 0.5)
 
 

@@ -144,7 +144,7 @@ def test_an_older_one_is_asked_for_everything() -> None:
         (Unavailable("there is no rocm-smi on this machine"), "no_driver"),
         (CommandFailed("rocm-smi", 1, b"", b"ERROR: GPU not found"), "driver_failed"),
         (b"WARNING: nothing here", "driver_failed"),
-        (Failed("rocm-smi did not end within 10 s"), "driver_hung"),
+        (Failed("rocm-smi did not finish within 10 s"), "driver_hung"),
         ({"system": {}}, "no_gpu"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_hang_while_running() -> None:
     runner = Scripted({"card0": card()})
     made = RocmSmiCollector(runner=runner)
     made.open()
-    runner.answers = [Failed("rocm-smi did not end within 10 s")]
+    runner.answers = [Failed("rocm-smi did not finish within 10 s")]
     with pytest.raises(CollectorFailed) as caught:
         made.read()
     assert caught.value.code == "driver_hung"

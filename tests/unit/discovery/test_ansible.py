@@ -134,7 +134,7 @@ def test_ports_in_patterns(pattern: str, host: str, port: str | None) -> None:
     [
         ("[gpus]\na\n", 'hosts: there is no group "rpcservers"; the groups are gpus'),
         ("", 'there is no group "rpcservers"; the groups are none'),
-        ("[rpcservers]\na b\n", 'hosts:2: "a b" cannot be read: "b" is no variable'),
+        ("[rpcservers]\na b\n", 'hosts:2: "a b" cannot be read: "b" is not a variable'),
         ("[rpcservers]\na x='\n", "hosts:2: "),
         ("[rpcservers]\nn[3:1]\n", "hosts:2: "),
         ("[rpcservers]\na ansible_host='{{ x }}'\n", "templates other than inventory_hostname"),
@@ -142,11 +142,11 @@ def test_ports_in_patterns(pattern: str, host: str, port: str | None) -> None:
         ("[rpcservers:children]\nabsent\n", 'hosts:2: there is no group "absent"'),
         ("[rpcservers:children]\nb\n[b:children]\nrpcservers\n", "contain each other"),
         ("[rpcservers:kids]\n", "hosts:1: [rpcservers:kids] is not known"),
-        ("[rpcservers:vars]\njunk\n", 'hosts:2: "junk" is no variable'),
+        ("[rpcservers:vars]\njunk\n", 'hosts:2: "junk" is not a variable'),
         ("rpcservers:\n  hosts:\n    a:\n    a:\n", 'hosts:4: "a" is already in line 3'),
         ("rpcservers:\n  host:\n    a:\n", 'hosts:2: "host" is an unknown key'),
         ("rpcservers: [a]\n", 'hosts:1: the group "rpcservers" must be keys with values'),
-        ("rpcservers:\n  hosts:\n    a/b:\n", 'hosts:3: "a/b" is no name'),
+        ("rpcservers:\n  hosts:\n    a/b:\n", 'hosts:3: "a/b" is not a host name'),
     ],
 )
 def test_bad_lines_are_named(text: str, complaint: str) -> None:

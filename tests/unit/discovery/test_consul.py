@@ -57,9 +57,9 @@ def test_the_name_tells_service_and_place() -> None:
     ("url", "complaint"),
     [
         ("http://c:8500", "find.service: is missing"),
-        ("c:8500", "is no address; write http://127.0.0.1:8500"),
-        ("ftp://c/v1/catalog/service/gpu", "is no address"),
-        ("http://c:port/", "is no address"),
+        ("c:8500", "is not an address; write http://127.0.0.1:8500"),
+        ("ftp://c/v1/catalog/service/gpu", "is not an address"),
+        ("http://c:port/", "is not an address"),
         ("http://me:hunter2@c/v1/catalog/service/gpu", "use token_file"),
         ("http://c/v1/catalog/service/gpu?token=hunter2", "token_file"),
     ],
@@ -156,9 +156,9 @@ def _with_server(handler: Handler, use: Callable[[str], Awaitable[None]]) -> Non
 @pytest.mark.parametrize(
     ("status", "kind", "complaint"),
     [
-        (302, Misconfigured, 'sends us on to "http://elsewhere/"; put the right address into find.url'),
-        (403, Misconfigured, "refuses the token (403"),
-        (404, Misconfigured, "answers 404"),
+        (302, Misconfigured, 'redirects to "http://elsewhere/"; set find.url to the right address'),
+        (403, Misconfigured, "rejects the token (403"),
+        (404, Misconfigured, "responds with 404"),
         (429, Failed, "fails (429"),
         (500, Failed, 'fails (500 "No cluster leader")'),
     ],
@@ -235,6 +235,6 @@ def test_a_token_without_shape_is_not_sent(tmp_path: Path) -> None:
     token_file = tmp_path / "token"
     token_file.write_text("two\nlines of hunter2\n")
     settings = ConsulSettings(url="http://127.0.0.1:1", service="gpu", token_file=Path("token"))
-    with pytest.raises(Misconfigured, match="does not hold a token") as caught:
+    with pytest.raises(Misconfigured, match="does not contain a token") as caught:
         asyncio.run(ConsulFinder(settings, base=tmp_path).find())
     assert "hunter2" not in str(caught.value)

@@ -133,7 +133,7 @@ def test_reading_that_hangs_is_left_behind_and_not_repeated() -> None:
 
     async def run() -> None:
         reading = Reading("hosts.txt", deadline_seconds=0.05)
-        with pytest.raises(Failed, match="did not end within"):
+        with pytest.raises(Failed, match="did not finish within"):
             await reading.do(hang)
         with pytest.raises(Failed, match="still hangs"):
             await reading.do(hang)

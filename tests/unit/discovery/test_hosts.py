@@ -45,7 +45,7 @@ def test_every_way_to_write_a_host(entry: str, expected: Target) -> None:
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        ("", "an empty host"),
+        ("", "the host is empty"),
         ("gpu01 gpu02", "more than one word"),
         ("gpu01:", "port must be a number"),
         ("gpu01:0", "port must be a number"),
@@ -56,15 +56,15 @@ def test_every_way_to_write_a_host(entry: str, expected: Target) -> None:
         ("[::1", "write an IPv6 address as"),
         ("[::1]22", "write an IPv6 address as"),
         ("::1::2", "not an IPv6 address"),
-        ("-oProxyCommand=x", "is no name"),
-        ("-oProxyCommand", "cannot begin with '-'"),
+        ("-oProxyCommand=x", "is not a name"),
+        ("-oProxyCommand", "cannot start with '-'"),
         ("http://gpu01:7080/", "is a web address"),
         ("müller", "xn-- form"),
         ("a/b", "not a host name"),
         ("a..b", "not a host name"),
         ("x" * 129, "longer than 128"),
-        ("=gpu01", "is no name"),
-        ("@gpu01", "is no user name"),
+        ("=gpu01", "is not a name"),
+        ("@gpu01", "is not a user name"),
         ("big=", "the host is missing"),
         ("gpu\x1b[31m01", "more than one word"),
     ],
@@ -158,7 +158,7 @@ def test_a_thousand_bad_lines_do_not_make_a_thousand_sentences() -> None:
 
 
 def test_one_name_for_two_addresses_is_a_contradiction() -> None:
-    with pytest.raises(Misconfigured, match=r'hosts.txt:2: "GPU01" is named at hosts.txt:1 already'):
+    with pytest.raises(Misconfigured, match=r'hosts.txt:2: "GPU01" is already at hosts.txt:1'):
         parse_hosts("gpu01:1\nGPU01:2\n", "hosts.txt")
 
 

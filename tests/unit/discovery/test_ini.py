@@ -71,7 +71,7 @@ def test_a_user_of_one_host_wins() -> None:
         ("[common]\nhosts = a, b c, d:0\n", ["config.ini:2: ", '"b c"', '"d:0"']),
         ("[common]\nhosts = a\nuser = a b\n", ["config.ini:3: user = "]),
         ("[common]\nhosts = a\njunk\n", ['config.ini:3: "junk" is neither a setting nor a [section]']),
-        ("[common]\nhosts = a\nuser = a\n  b\n", ["config.ini:4: user goes on in this line"]),
+        ("[common]\nhosts = a\nuser = a\n  b\n", ["config.ini:4: user continues in this line"]),
     ],
 )
 def test_bad_lines_are_named(text: str, complaints: list[str]) -> None:

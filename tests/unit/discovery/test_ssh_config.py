@@ -96,9 +96,9 @@ def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('Host a\nHost "b\n', "config:2: a quotation mark is not closed"),
+        ('Host a\nHost "b\n', "config:2: unclosed quotation mark"),
         ("Host -oProxyCommand=x\n", "config:1: "),
-        ("Host a/b\n", 'config:1: "a/b" is no host'),
+        ("Host a/b\n", 'config:1: "a/b" is not a usable host'),
     ],
 )
 def test_bad_lines_are_named(text: str, complaint: str) -> None:

@@ -62,9 +62,9 @@ def test_no_hosts_is_an_answer(text: str) -> None:
         ("hosts:\n\t- a\n", "config.yml:2: is not valid YAML"),
         ("a: \x00\n", "config.yml: is not valid YAML"),
         ("x: &a [1]\nhosts: *a\n", "config.yml:2: aliases"),
-        ("hosts: [a]\n---\nhosts: [b]\n", "config.yml:2: a second document"),
+        ("hosts: [a]\n---\nhosts: [b]\n", "config.yml:2: there is a second document"),
         ("? [a]\n: b\n", "config.yml:1: a key of the file must be a word"),
-        ("hosts: " + "[" * 50 + "]" * 50 + "\n", "config.yml:1: nested more than 40 deep"),
+        ("hosts: " + "[" * 50 + "]" * 50 + "\n", "config.yml:1: nested more than 40 levels deep"),
     ],
 )
 def test_bad_lines_are_named(text: str, complaint: str) -> None:

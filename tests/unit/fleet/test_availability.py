@@ -195,7 +195,7 @@ def test_a_fault_speaks_for_its_own_gpu_only(fleet: Fleet, speaker: Callable[[st
 def test_a_fault_of_the_whole_node_spares_no_gpu(fleet: Fleet, speaker: Callable[[str], Speaker]) -> None:
     node = speaker("n1")
     node.describe(gpu(0), gpu(1))
-    hung = Problem(code="driver_hung", message="the driver does not answer", is_fault=True)
+    hung = Problem(code="driver_hung", message="the driver does not respond", is_fault=True)
     node.sample(IDLE, IDLE, problems=(hung,))
     fleet.tick()
     assert [availability(fleet, index=i).state for i in (0, 1)] == ["fault", "fault"]
@@ -251,7 +251,7 @@ def test_a_partitioned_gpu_without_slices_is_never_free(
     availability = fleet.devices()[0].availability
     assert (availability.state, availability.reason) == (
         "unknown",
-        "to be split into slices (MIG), but there are none",
+        "MIG is on, but there are no slices",
     )
 
 

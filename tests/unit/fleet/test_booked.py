@@ -80,7 +80,7 @@ def test_a_booking_moves_through_its_phases_by_the_clock(
     assert later(0) == ("free", [("next", None)])
     assert later(59) == ("free", [("next", None)])
     assert later(1) == ("booked", [("current", "unused")])
-    assert device(fleet).availability.reason == "booked, and not in use"
+    assert device(fleet).availability.reason == "booked, not in use"
     assert later(119) == ("booked", [("current", "unused")])
     assert later(1) == ("free", [("past", None)])
     assert later(3 * DAY - 1) == ("free", [("past", None)])
@@ -159,7 +159,7 @@ def test_who_uses_a_booked_device(
     fleet.tick()
     assert (device(fleet).availability.state, only(fleet).use) == (state, use)
     assert fleet.booking_uses() == {(1, DeviceRef("n1", "GPU-0")): use}
-    is_misused = device(fleet).availability.reason == "booked, but in use by someone else than its holder"
+    is_misused = device(fleet).availability.reason == "booked, but used by someone other than the holder"
     assert is_misused == (use in ("shared", "others"))
 
 

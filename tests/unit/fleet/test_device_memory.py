@@ -105,7 +105,7 @@ def test_all_gpus_gone_is_a_fault_of_each_and_a_hung_driver_says_why(fleet: Flee
     node.sample()
     assert states(fleet) == {"GPU-0": "fault", "GPU-1": "fault"}
     assert seen(fleet).problems[0].message.startswith("2 GPUs missing since ")
-    hung = Problem(code="driver_hung", message="the driver does not answer; reboot", is_fault=True)
+    hung = Problem(code="driver_hung", message="the driver does not respond; reboot", is_fault=True)
     node.sample(problems=(hung,))
     view = seen(fleet)
     assert view.problems == (hung,), "they are not missing, they cannot be asked"

@@ -386,7 +386,7 @@ def test_an_error_of_the_hub_costs_a_frame_and_not_the_link(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fleet, "take_live", Mock(side_effect=ValueError("a mistake of ours")))
         for _ in range(2):
-            with pytest.raises(Refused, match="an error of its own"):
+            with pytest.raises(Refused, match="an internal error"):
                 node.sample(IDLE)
     assert [record.exc_info is not None for record in caplog.records] == [True], "with its place, once"
     node.sample(IDLE)

@@ -140,6 +140,6 @@ def test_a_node_that_keeps_changing_its_models_is_counted_right(fleet: Fleet, li
 def test_more_disks_than_a_report_may_have_are_refused(fleet: Fleet, liar: Liar) -> None:
     disks = tuple(Disk(mount=f"/{number}", total_bytes=1) for number in range(65))
     facts = FactsFrame(seq=0, revision=1, facts=NodeFacts(host=HostFacts(hostname="liar", disks=disks)))
-    with pytest.raises(Refused, match="65 disks are over the cap of 64"):
+    with pytest.raises(Refused, match="65 disks exceed the limit of 64"):
         liar.run.accept(facts, encode(facts))
     assert liar.run.facts is None

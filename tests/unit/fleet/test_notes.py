@@ -9,7 +9,7 @@ from gpuherd.fleet.views import FleetNotice
 from gpuherd.model.reports import Problem
 from support.herd import IDLE, ManualClock, Speaker, gpu
 
-LOST = Problem(code="link_lost", message="gpu1: the link was lost", since=5.0)
+LOST = Problem(code="link_lost", message="gpu1: connection lost", since=5.0)
 
 
 def test_trouble_explains_a_silent_node_and_goes_with_its_next_sample(

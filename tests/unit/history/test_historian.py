@@ -153,11 +153,11 @@ def test_a_sink_that_could_not_take_a_batch_rests_until_it_is_given_it_again(tmp
     bad.error = None
     historian.append(make_batch(1))
     assert (len(bad.taken), len(good.taken)) == (0, 2)
-    with pytest.raises(Failed, match=r"bad: could not take a batch \(RuntimeError: a mistake\)"):
+    with pytest.raises(Failed, match=r"bad: could not store a batch \(RuntimeError: a mistake\)"):
         historian.tend()
     assert (bad.tended, good.tended) == ([], [1])
     health = historian.sink_health()[0]
-    assert (health.state, "restarted" in (health.last_error or "")) == ("failing", True)
+    assert (health.state, "restart the hub" in (health.last_error or "")) == ("failing", True)
     historian.close()
     again = Shelf("bad")
     open_historian(tmp_path, again).close()

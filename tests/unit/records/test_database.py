@@ -13,7 +13,7 @@ from gpuherd.records.database import open_records
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
-        ("nonsense", "is no database URL"),
+        ("nonsense", "is not a database URL"),
         ("oracle9://x/y", "there is no driver"),
         ("mysql+nothing://x/y", "there is no driver"),
         ("sqlite:////nowhere/at/all.sqlite", "unable to open"),

@@ -361,9 +361,9 @@ def test_a_folder_that_hangs_is_told_of_and_asked_once(
 
     async def run() -> None:
         monkeypatch.setattr(files_module, "LOOK_DEADLINE_SECONDS", 0.05)
-        with pytest.raises(Failed, match="does not answer"):
+        with pytest.raises(Failed, match="does not respond"):
             await folder.watch.look()
-        with pytest.raises(Failed, match="does not answer"):
+        with pytest.raises(Failed, match="does not respond"):
             await folder.watch.look()
         assert len(begun) == 1
         answered.set()
@@ -447,7 +447,7 @@ async def test_hosts_json_says_who_is_shown_and_under_which_name(folder: Folder)
     [
         (b'{"gpu01": "gpu01.lip6.fr",\n "gp', "line 2 is not JSON"),
         (b"", "line 1 is not JSON"),
-        (b"{}", "it names no host"),
+        (b"{}", "it lists no hosts"),
         (b"[1]", "is not a table of hosts"),
         (b"\xff\xfe{", "line 1 is not JSON"),
         (b'{"gpu01": "x"}' + b" " * (4 << 20), "is larger than 4 MiB"),
@@ -472,4 +472,4 @@ def test_a_damaged_hosts_json_changes_nothing(
     (line,) = [record.getMessage() for record in caplog.records]
     assert told in line
     assert line.startswith(f"{tmp_path}/hosts.json: ")
-    assert line.endswith("the last good list stays")
+    assert line.endswith("the last good list stays in use")

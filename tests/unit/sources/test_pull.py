@@ -27,12 +27,12 @@ def test_a_place_is_named_before_the_reason() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (OSError(errno.EHOSTUNREACH, "No route to host"), "unreachable", "no way to that address"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "unreachable", "no route to that address"),
         (OSError(errno.ECONNRESET, "reset"), "garbled", "wants TLS"),
         (OSError(errno.EMFILE, "Too many open files"), "unreachable", "Too many open files"),
-        (ServerDisconnectedError(), "garbled", "hangs up without an answer"),
+        (ServerDisconnectedError(), "garbled", "closes the connection without a response"),
         (ValueError("bad host"), "unreachable", "correct the list"),
-        (TimeoutError(), "timeout", "does not answer"),
+        (TimeoutError(), "timeout", "does not respond"),
         (ssl.SSLError(1, "odd"), "unreachable", "odd"),
     ],
 )

@@ -36,7 +36,7 @@ def test_lookups_that_hang_are_given_up_and_stay_few(monkeypatch: pytest.MonkeyP
     async def story() -> None:
         resolver = NodeResolver()
         for _ in range(3):
-            with pytest.raises(OSError, match="does not answer"):
+            with pytest.raises(OSError, match="does not respond"):
                 await resolver.resolve("gpu1")
         assert len(begun) == 2, "no third thread before one of the two is back"
         answered.set()
@@ -60,7 +60,7 @@ def test_an_error_that_comes_too_late_bothers_nobody(monkeypatch: pytest.MonkeyP
     async def story() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
         resolver = NodeResolver()
-        with pytest.raises(OSError, match="does not answer"):
+        with pytest.raises(OSError, match="does not respond"):
             await resolver.resolve("gpu1")
         answered.set()
         await until(
@@ -88,4 +88,4 @@ except OSError as error:
     told = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
     )
-    assert "does not answer" in told.stdout
+    assert "does not respond" in told.stdout

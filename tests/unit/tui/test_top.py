@@ -193,7 +193,7 @@ def test_what_is_left_out(keys: tuple[str, ...], places: list[str] | None) -> No
         everything = at.places()
         await at.press(*keys)
         if places is None:
-            assert at.places()[0] == "h100-01/2", "what lasts longest"
+            assert at.places()[0] == "h100-01/2", "longest first"
             return
         assert at.places() == places
         await at.press("escape", "escape")
@@ -205,7 +205,7 @@ def test_what_is_left_out(keys: tuple[str, ...], places: list[str] | None) -> No
 def herd_with_bare_nodes() -> Herd:
     """Nodes on which no GPU can be seen: one between others whose driver hangs, one without a driver, one silent."""
     herd = made_up_herd()
-    hung = Problem(code="driver_hung", message="the driver does not answer: reboot the node", is_fault=True)
+    hung = Problem(code="driver_hung", message="the driver does not respond: reboot the node", is_fault=True)
     first, *others = herd.nodes
     silent = node("attic-01", state="offline", reason="no report for 2 d")
     bare = (node("rtx-04", problems=(hung,)), node("storage-01"))
@@ -238,7 +238,7 @@ def test_nodes_on_which_no_gpu_can_be_seen_are_found(keys: tuple[str, ...], name
     async def scenario(at: Stage) -> None:
         await at.press(*keys)
         assert [line.name for line in at.board.lines if hasattr(line, "gpus")] == names
-        assert at.shows("nothing here is like that") == (not names)
+        assert at.shows("nothing matches") == (not names)
 
     play(scenario, *story(herd_with_bare_nodes(), ticks=1), Condition("live"))
 
@@ -269,7 +269,7 @@ def test_a_node_that_was_searched_for_says_what_is_wrong() -> None:
         await at.press("slash", *"rtx-04", "enter")
         assert at.shows("✕ 1 problem")
         await at.press("enter")
-        assert at.shows("the driver does not answer")
+        assert at.shows("the driver does not respond")
 
     play(scenario, *story(herd_with_bare_nodes(), ticks=1), Condition("live"))
 
@@ -447,8 +447,8 @@ def test_news_are_drawn_where_they_belong_and_no_other_line_is_sent_again() -> N
 def test_a_hub_away_a_pause_and_the_way_back() -> None:
     async def scenario(at: Stage) -> None:
         await at.bring(Condition("away", "it is gone"))
-        assert at.shows("no news for 1 s")
-        assert at.shows("it is gone; trying again, r tries at once")
+        assert at.shows("no data for 1 s")
+        assert at.shows("it is gone; retrying, press r to retry now")
         assert at.shows("user07"), "the last picture stays"
         assert at.app._pen.is_old
         await at.press("r")
@@ -471,7 +471,7 @@ def test_a_hub_away_a_pause_and_the_way_back() -> None:
             *story(made_up_herd(), ticks=1), Condition("polling", "too many live streams are open")
         )
         assert at.shows("no live stream: too many live streams are open")
-        assert at.shows("asked every 5 s")
+        assert at.shows("polled every 5 s")
 
     play(scenario)
 
@@ -479,10 +479,10 @@ def test_a_hub_away_a_pause_and_the_way_back() -> None:
 def test_a_gap_in_the_stream_asks_for_a_new_one() -> None:
     async def scenario(at: Stage) -> None:
         await at.bring(HerdChange(tick=99, after_tick=97, time=5.0))
-        assert at.feed.asked == ["reject: the hub's live stream left something out"]
+        assert at.feed.asked == ["reject: the hub's live stream skipped an update"]
         unknown = GpuStateColumns(row=[9999], state=["free"], reason=[""])
         await at.bring(HerdChange(tick=1, time=5.0, device_states=unknown))
-        assert at.feed.asked[1:] == ["reject: the hub's live stream tells of GPUs that it did not introduce"]
+        assert at.feed.asked[1:] == ["reject: the hub's live stream has data of unknown GPUs"]
 
     play(scenario)
 

@@ -28,8 +28,8 @@ def agent(*, has_read: bool, is_away: bool) -> Agent:
     [
         (HUB, False, True, 0.0, False, "for the first time"),
         (HUB, False, True, PATIENCE_SECONDS + 1, False, "for the first time"),
-        (HUB, True, True, 0.0, False, "is not reached"),
-        (HUB, True, True, PATIENCE_SECONDS + 1, True, "is not reached"),
+        (HUB, True, True, 0.0, False, "cannot be reached"),
+        (HUB, True, True, PATIENCE_SECONDS + 1, True, "cannot be reached"),
         (HUB, True, False, 0.0, True, "reporting to https://gpus.example.org"),
         (DIALLED, True, True, 0.0, True, "waiting for the hub"),
         (DIALLED, True, False, 0.0, True, "the hub listens"),

@@ -21,8 +21,8 @@ def test_every_bad_line_is_named_with_its_remedy_and_the_others_are_kept() -> No
     found = parse_aliases("a,b\na,c\n,x\n" + "y" * 200 + ",z\nb,d\nd,a\nlast,one\n", "a.csv")
     assert found.complaints == (
         'a.csv:2: "a" is already an alias of b in line 1; keep one',
-        "a.csv:3: write alias,user (several aliases may stand before the user)",
-        "a.csv:4: a name of more than 128 letters; shorten it",
+        "a.csv:3: write alias,user (several aliases can precede the user)",
+        "a.csv:4: a name has more than 128 characters; shorten it",
         'a.csv:6: "a" is already an alias of "d"; keep one of these lines',
     )
     assert found.users == {"a": "b", "b": "d", "last": "one"}, "no one stands for themselves"
@@ -32,7 +32,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, caplog: pytest.LogC
     with pytest.raises(Misconfigured, match=r"display\.aliases_file: .*missing.csv cannot be read"):
         read_aliases(tmp_path / "missing.csv")
     (tmp_path / "large.csv").write_bytes(b"a,b\n" * 2_500_000)
-    with pytest.raises(Misconfigured, match=r"large\.csv: is larger than 4 MiB; this is no list of names"):
+    with pytest.raises(Misconfigured, match=r"large\.csv: is larger than 4 MiB; this is not a list of names"):
         read_aliases(tmp_path / "large.csv")
     (tmp_path / "latin.csv").write_bytes(b"\xe9ric,eric\nx,y\ny,x\n")
     assert read_aliases(tmp_path / "latin.csv") == {"éric": "eric", "x": "y"}

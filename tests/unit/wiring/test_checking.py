@@ -29,10 +29,10 @@ WRONG = {
         9, "nodes[1].hosts, entry 2:",
     ),
     '[[nodes]]\nreach = { by = "ssh" }\n[nodes.find]\nin = "consul"\nurl = "consul"\n': (
-        5, 'nodes[0].find.url: "consul" is no address',
+        5, 'nodes[0].find.url: "consul" is not an address',
     ),
     '[[nodes]]\nhosts = ["a"]\n[nodes.reach]\nby = "pull"\n\ntls_ca_file = "ca.pem"\n': (
-        6, "nodes[0].reach.tls_ca_file: is of no use",
+        6, "nodes[0].reach.tls_ca_file: has no effect",
     ),
     '[[nodes]]\nhosts = ["a"]\nreach = { by = "pull", is_tls = true, tls_ca_file = "missing.pem" }\n': (
         3, "nodes[0].reach.tls_ca_file:",

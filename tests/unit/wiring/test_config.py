@@ -48,7 +48,7 @@ def test_the_command_line_wins_and_none_does_not() -> None:
         ),
         (
             '[[nodes]]\nhosts = ["a"]\n[nodes.reach]\nby = "sssh"',
-            "f.toml:4: nodes[0].reach.by: invalid value 'sssh'; known are ssh, pull, node_info, xmlrpc",
+            "f.toml:4: nodes[0].reach.by: invalid value 'sssh'; known: ssh, pull, node_info, xmlrpc",
         ),
         (
             '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh" }\n[[nodes]]\nhosts = ["b"]\n[nodes.reach]\n'  # noqa: ISC004
@@ -56,10 +56,10 @@ def test_the_command_line_wins_and_none_does_not() -> None:
             "f.toml:8: nodes[1].reach.interval_seconds: expected `float`, got `str`",
         ),
         ('[[nodes]]\nhosts = ["a"]', "f.toml:1: nodes[0].reach: is missing"),
-        ('[[nodes]]\nreach = { by = "ssh" }', "f.toml:1: nodes[0]: give either hosts = […] or find = {…}"),
+        ('[[nodes]]\nreach = { by = "ssh" }', "f.toml:1: nodes[0]: set either hosts = […] or find = {…}"),
         (
             '[[nodes]]\nreach = { by = "ssh" }\nhosts = ["a"]\nfind = { in = "consul", url = "u" }',
-            "f.toml:1: nodes[0]: give either",
+            "f.toml:1: nodes[0]: set either",
         ),
         (
             '[[nodes]]\nreach = { by = "ssh" }\nfind = { in = "consul" }',
@@ -81,7 +81,7 @@ def test_the_command_line_wins_and_none_does_not() -> None:
         ),
         (
             '[[nodes]]\nhosts = ["a"]\nreach = { by = "ssh" }\n[[nodes]]\nreach = { by = "ssh" }',
-            "f.toml:4: nodes[1]: give either hosts",
+            "f.toml:4: nodes[1]: set either hosts",
         ),
         ('[display.nodes]\n"gpu.1" = 3', "f.toml:2: display.nodes.gpu.1: expected `str`"),
         (

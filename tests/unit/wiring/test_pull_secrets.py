@@ -25,6 +25,6 @@ def test_lists_share_one_file(tmp_path: Path) -> None:
     named = 'by = "pull", secret_file = "master"'
     assert master_file(config(tmp_path, named, named)) == tmp_path / "master"
     with pytest.raises(
-        Misconfigured, match=r"nodes\[0\], nodes\[2\]: have different files .* name the same file"
+        Misconfigured, match=r"nodes\[0\], nodes\[2\]: have different files .* use the same file"
     ):
         master_file(config(tmp_path, named, 'by = "ssh"', 'by = "pull"'))

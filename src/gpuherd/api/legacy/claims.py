@@ -75,14 +75,15 @@ class NameClaims:
             held.rival, held.rival_at = sender, now
             raise Refused(
                 "name_taken",
-                "another address posts under this name; it is yours when that one has been silent for "
-                f"{self._kept_seconds:g} s",
+                "another address posts under this name; you can use it when that address has not posted "
+                f"for {self._kept_seconds:g} s",
             )
         self._tell(
             "name_taken_over",
             node_id,
-            f"{clean(node_id)} is now what {sender} posts by the old gpustat protocol; {held.sender}, whose name it "
-            "was, had fallen silent. If the machine has no new address, find out who pretends to be it",
+            f"{clean(node_id)} is now posted by {sender} through the old gpustat protocol; {held.sender}, "
+            "which used this name before, had stopped posting. If the machine's address has not changed, "
+            "find out who is impersonating it",
         )
 
     def claim(self, node_id: str, sender: str) -> None:
@@ -110,8 +111,8 @@ class NameClaims:
             self._tell(
                 "too_many_nodes",
                 "",
-                f"{self._max_nodes} nodes have come by the old gpustat protocol, as many as legacy.gpustat.max_nodes "
-                f"allows; {clean(node_id)}, which {sender} posts, is refused",
+                f"{self._max_nodes} nodes post through the old gpustat protocol, the limit in "
+                f"legacy.gpustat.max_nodes; {clean(node_id)}, which {sender} posts, is refused",
             )
             raise Refused(
                 "too_many_nodes", f"{self._max_nodes} nodes post already; raise legacy.gpustat.max_nodes"
@@ -121,13 +122,13 @@ class NameClaims:
             self._tell(
                 "too_many_names",
                 site,
-                f"{site} has posted under {self._max_per_sender} names by the old gpustat protocol; more, such as "
-                f"{clean(node_id)}, are refused. If so many machines share this address, raise "
-                "legacy.gpustat.max_nodes_per_sender; else find out who makes up nodes",
+                f"{site} has posted under {self._max_per_sender} names through the old gpustat protocol; "
+                f"more, such as {clean(node_id)}, are refused. If that many machines share this address, "
+                "raise legacy.gpustat.max_nodes_per_sender; otherwise find out who is inventing nodes",
             )
             raise Refused(
                 "too_many_nodes",
-                f"{self._max_per_sender} names come from your address already; raise "
+                f"{self._max_per_sender} names already come from your address; raise "
                 "legacy.gpustat.max_nodes_per_sender if several machines share it",
             )
 
@@ -138,15 +139,15 @@ class NameClaims:
             return None
         return Problem(
             code="two_senders",
-            message=f"{held.rival} posts under this name too and is refused; {held.sender} was first. Give one of the "
-            "machines another host name, or find out who pretends to be it",
+            message=f"{held.rival} also posts under this name and is refused; {held.sender} was first. "
+            "Give one of the machines another host name, or find out who is impersonating it",
         )
 
     def turned_away(self, sender: Address | None) -> None:
         """Tell that someone posts who is in none of the networks: a node that was forgotten, or nobody of ours."""
         message = (
-            f"{sender or 'someone'} posts to the old gpustat address and is refused, as it is in none of "
-            "legacy.gpustat.networks; if it is a node, add its network there"
+            f"{sender or 'someone'} posts to the old gpustat address and is refused, because it is not in "
+            "any of legacy.gpustat.networks; if it is a node, add its network there"
         )
         self._tell("posts_refused", "", message)
 

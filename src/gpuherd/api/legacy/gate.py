@@ -59,8 +59,8 @@ class Gate:
             raise HttpError(
                 403,
                 "forbidden",
-                f"{address or 'this sender'} is in none of the networks that may use this address; if it should be, "
-                "add its network to the configuration",
+                f"{address or 'this sender'} is not in any network that is allowed to use this address; to "
+                "allow it, add its network to the configuration",
             )
         sender, now = str(address), self._monotonic()
         left, since = self._left.pop(sender, (self._burst, now))
@@ -72,7 +72,7 @@ class Gate:
             raise HttpError(
                 429,
                 "too_many_requests",
-                f"more than {self._pace:g} requests a second; wait a little",
+                f"more than {self._pace:g} requests per second; wait a moment",
                 headers={"Retry-After": "1"},
             )
         return sender

@@ -143,7 +143,9 @@ class GpustatApp:
         if scope["method"] != "POST":
             raise HttpError(405, "method_not_allowed", "log in with POST", headers={"Allow": "POST"})
         if header(scope, b"origin") is not None and not cors:
-            raise HttpError(403, "foreign_origin", "this page may not log in here (legacy.gpustat.origins)")
+            raise HttpError(
+                403, "foreign_origin", "this page is not allowed to log in here (legacy.gpustat.origins)"
+            )
         login.check(await read_body(scope, receive, MAX_LOGIN_BYTES), sender)
         await answer(send, 200, [(b"content-type", b"text/plain; charset=utf-8"), *cors], b"OK")
 

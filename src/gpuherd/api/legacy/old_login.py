@@ -74,11 +74,12 @@ def read_login_file(file: Path) -> OldLogin:
             content = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise Misconfigured(
-            f"{_KEY}: cannot read {file}: {error.strerror}; name the .env of the old backend, or leave the key out"
+            f"{_KEY}: cannot read {file}: {error.strerror}; set it to the old backend's .env file, or "
+            "remove the key"
         ) from error
     if len(content) > MAX_FILE_BYTES:
         raise Misconfigured(
-            f"{_KEY}: {file} has more than {MAX_FILE_BYTES} bytes; name the .env of the old backend"
+            f"{_KEY}: {file} has more than {MAX_FILE_BYTES} bytes; set it to the old backend's .env file"
         )
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Misconfigured(f"{_KEY}: {file} is UTF-16 text; save it as UTF-8")
@@ -89,7 +90,7 @@ def read_login_file(file: Path) -> OldLogin:
             values[key.strip()] = _unquoted(value.strip())
     user, password = values.get("AUTH_USER"), values.get("AUTH_PASS")
     if not user or not password:
-        raise Misconfigured(f"{_KEY}: {file} does not hold both AUTH_USER=… and AUTH_PASS=…; add them")
+        raise Misconfigured(f"{_KEY}: {file} does not contain both AUTH_USER=… and AUTH_PASS=…; add them")
     return OldLogin(user, password)
 
 
@@ -101,7 +102,10 @@ def exposure_of(file: Path) -> str | None:
         return None
     if not is_exposed:
         return None
-    return f"{_KEY}: everyone on this machine can read {file}, and the hash in it is as good as the password: chmod o-r"
+    return (
+        f"{_KEY}: everyone on this machine can read {file}, and the hash in it works like the password; "
+        "run: chmod o-r"
+    )
 
 
 def _unquoted(value: str) -> str:

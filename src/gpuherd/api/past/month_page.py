@@ -77,7 +77,7 @@ def _keys(report: MonthlyReport) -> str:
         f"<tr><td>{_text(one.name)}</td><td>{_text(one.value)}</td><td>{_text(one.change)}</td></tr>"
         for one in key_figures(report)
     )
-    head = "<tr><th></th><th>This month</th><th>Against the month before</th></tr>"
+    head = "<tr><th></th><th>This month</th><th>Compared with the previous month</th></tr>"
     return f'<table class="keys"><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 
@@ -153,12 +153,15 @@ def _hours(report: MonthlyReport) -> str:
                 continue
             shade = f"{0.08 + 0.92 * max(0.0, min(1.0, part)):.2f}"
             shapes.append(
-                f'<rect {place} fill="{COLOURS[0]}" fill-opacity="{shade}">'
-                f"<title>{DAYS[day]} {hour:02}:00: {share(part)} at work</title></rect>"
+                f'<rect {place} fill="{COLOURS[0]}" fill-opacity="{shade}"><title>{DAYS[day]} '
+                f"{hour:02}:00: {share(part)} busy</title></rect>"
             )
     heads = "".join(f'<text x="{30 + hour * cell}" y="12">{hour}</text>' for hour in range(0, 24, 3))
     size = f"0 0 {30 + 24 * cell} {18 + 7 * cell}"
-    return f'<svg viewBox="{size}" role="img">{heads}{"".join(shapes)}</svg><p>Share of devices at work.</p>'
+    return (
+        f'<svg viewBox="{size}" role="img">{heads}{"".join(shapes)}</svg><p>Share of devices that were '
+        "busy.</p>"
+    )
 
 
 def _distribution(report: MonthlyReport) -> str:

@@ -31,7 +31,7 @@ def month_text(report: MonthlyReport, written_at: float) -> str:
         "\n".join(f"{note}  " for note in map(_sentence, notes(report, written_at))),
     ]
     figures = [(one.name, one.value, one.change) for one in key_figures(report)]
-    parts.append(_table(("", "This month", "Against the month before"), figures))
+    parts.append(_table(("", "This month", "Compared with the previous month"), figures))
     for table in tables(report):
         parts += [f"## {table.title}", _told(table)]
     parts += ["## When the herd is busy", _hours(report)]

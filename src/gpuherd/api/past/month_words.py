@@ -63,9 +63,9 @@ def headline(report: MonthlyReport) -> str:
 def notes(report: MonthlyReport, written_at: float) -> list[str]:
     """Say how the report came about, and what is missing in it."""
     moment = datetime.fromtimestamp(written_at, UTC)
-    told = [f"Days and hours are those of {report.zone}. Written {moment:%Y-%m-%d %H:%M} UTC."]
+    told = [f"Days and hours are in the time zone {report.zone}. Written {moment:%Y-%m-%d %H:%M} UTC."]
     if not report.is_complete:
-        told.append("This month is not over: the numbers are of what has passed of it.")
+        told.append("This month is not over; the numbers cover the part that has passed.")
     for part in report.by_user.missing[:5]:
         first, last = (datetime.fromtimestamp(at, UTC) for at in (part.start, part.end))
         told.append(f"Missing from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC: {part.reason}.")
@@ -78,9 +78,9 @@ def key_figures(report: MonthlyReport) -> list[KeyFigure]:
     capacity = report.by_user.capacity_hours
     figures = [
         _compared(report, "GPU-hours held", lambda of: of.gpu_hours, hours),
-        _compared(report, "of these at work", lambda of: of.busy_hours, hours),
+        _compared(report, "of these busy", lambda of: of.busy_hours, hours),
         _compared(report, "of these idle", lambda of: of.idle_hours, hours),
-        _compared(report, "Efficiency (at work of held)", lambda of: of.efficiency, share, is_share=True),
+        _compared(report, "Efficiency (busy / held)", lambda of: of.efficiency, share, is_share=True),
         _compared(
             report, "Mean utilisation while held", lambda of: of.mean_utilization, share, is_share=True
         ),
@@ -131,7 +131,7 @@ def tables(report: MonthlyReport) -> list[Table]:
     parts = (
         ("By user", "User", report.by_user),
         ("By group", "Group", report.by_group),
-        ("By type of GPU", "Type", report.by_type),
+        ("By GPU type", "Type", report.by_type),
         ("By node", "Node", report.by_node),
     )
     return [_table(title, name, part) for title, name, part in parts if part.rows]
@@ -144,7 +144,7 @@ def _table(title: str, name: str, report: UsageReport) -> Table:
     if has_cost:
         header.append(f"Cost, {report.currency}")
     if has_bookings:
-        header += ["Booked", "Used of it"]
+        header += ["Booked", "Used"]
     most = max((row.figures.gpu_hours for row in report.rows), default=0.0) or 1.0
     omitted = f"and {report.omitted_rows} more" if report.omitted_rows else ""
     return Table(

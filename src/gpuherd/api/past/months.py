@@ -27,7 +27,9 @@ class MonthSpan:
         """Raise ``HttpError`` 400 for one that has not begun."""
         whole = month_range(month, zone)
         if whole.start >= now:
-            raise HttpError(400, "bad_month", "this month has not begun; ask for one that has", path="month")
+            raise HttpError(
+                400, "bad_month", "this month has not started; choose an earlier one", path="month"
+            )
         self.month = month
         self.zone = zone
         self.is_complete = whole.end <= now

@@ -61,9 +61,7 @@ class PersonalPast:
         try:
             return await self._threads.run(verb, account)
         except (TooMuchWork, TimeoutError):
-            raise Failed(
-                "what is remembered of people cannot be looked through now; try again later"
-            ) from None
+            raise Failed("the history of people cannot be searched right now; try again later") from None
 
     def _users(self, account: Account) -> frozenset[str]:
         return self._names.with_aliases(account.linux_names)

@@ -222,8 +222,8 @@ def _unavailable() -> HttpError:
     return HttpError(
         503,
         "history_unavailable",
-        "what was remembered cannot be read right now; try again, and ask an admin to look at the hub's health if it "
-        "stays so",
+        "the history cannot be read right now; try again. If this persists, ask an admin to check the "
+        "hub's health",
         headers=RETRY,
     )
 
@@ -232,6 +232,7 @@ def _busy() -> HttpError:
     return HttpError(
         503,
         "history_busy",
-        "too much is asked of the past at once, or this takes too long; ask for a shorter range, or again in a moment",
+        "too many history queries at once, or this one takes too long; choose a shorter range, or try "
+        "again in a moment",
         headers=RETRY,
     )

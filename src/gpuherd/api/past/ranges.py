@@ -62,7 +62,7 @@ def read_range(wanted: Wanted, *, now: float, zone: ZoneInfo) -> Range:
     if start >= end:
         problem = "lies ahead" if start >= now else "is not before the end"
         raise _bad(
-            f"the begin {problem}; write for example from=7d, or from=2026-10-01&to=2026-10-07", "from"
+            f"the start {problem}; write for example from=7d, or from=2026-10-01&to=2026-10-07", "from"
         )
     if end - start > MAX_RANGE_SECONDS:
         raise _bad("the range is longer than 20 years; numbers are UTC seconds, not milliseconds", "from")
@@ -104,7 +104,7 @@ def steps_of(span: Range, step: UsageStep, zone: ZoneInfo) -> list[float]:
 
 def _check_count(count: int, step: UsageStep) -> None:
     if count > MAX_STEPS:
-        raise _bad(f"these are more than {MAX_STEPS:,} steps; ask for a longer step than a {step}", "step")
+        raise _bad(f"this would be more than {MAX_STEPS:,} steps; choose a longer step than a {step}", "step")
 
 
 def _bad(message: str, path: str) -> HttpError:
@@ -135,7 +135,7 @@ def _moment(text: str, path: str, *, now: float, zone: ZoneInfo) -> float:
             return _at(datetime.combine(day, time.fromisoformat(found[2])), found[3], zone, is_end=is_end)
     except ValueError:
         pass  # a day or an hour that no calendar or clock has: told below
-    raise _bad(f'"{clean(text, 60)}" is no time that can be read; write for example {EXAMPLES}', path)
+    raise _bad(f'"{clean(text, 60)}" is not a time; write for example {EXAMPLES}', path)
 
 
 def _at(wall: datetime, offset: str | None, zone: ZoneInfo, *, is_end: bool) -> float:

@@ -64,7 +64,7 @@ def handlers(services: Services) -> list[Any]:
     ) -> None:
         """Confirm that a missing GPU was taken out. 404: no such GPU is missing."""
         if await services.settle_gpu(viewer_of(request), node_id, data.uuid, "forget") is None:
-            raise HttpError(404, "not_missing", "this node misses no GPU with this UUID")
+            raise HttpError(404, "not_missing", "no GPU with this UUID is missing on this node")
 
     @post(
         "/nodes/{node_id:str}/acknowledge-gpu",

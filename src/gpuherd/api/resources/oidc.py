@@ -177,7 +177,7 @@ def handlers(services: Services) -> list[Any]:
             # Each one that looks right makes the hub ask the provider.
             attempts.check(sender.place, now)
             if len(answer) < len(pairs):
-                raise Refused("login_failed", "the answer of the provider holds something twice")  # noqa: TRY301
+                raise Refused("login_failed", "the provider's response contains a parameter twice")  # noqa: TRY301
             vouched = await way.finish(
                 answer,
                 handshake=handshake,

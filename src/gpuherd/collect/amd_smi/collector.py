@@ -123,7 +123,7 @@ class AmdSmiCollector:
             raise
         except Failed as error:
             raise CollectorFailed(
-                "driver_hung", f"{error}; the driver may hang: reboot if it stays so"
+                "driver_hung", f"{error}; the driver may hang: reboot if this persists"
             ) from error
         try:
             return parse_entries(content)
@@ -134,8 +134,8 @@ class AmdSmiCollector:
 def _unlisted(device: DeviceFacts) -> Problem:
     return Problem(
         code="processes_failed",
-        message=f"amd-smi process does not list the processes of GPU {device.index}: run it as root, and look at "
-        "what it prints",
+        message=f"amd-smi process does not list the processes of GPU {device.index}: run it as root and "
+        "check its output",
         device_uuid=device.uuid,
     )
 
@@ -143,7 +143,7 @@ def _unlisted(device: DeviceFacts) -> Problem:
 def _silent(device: DeviceFacts) -> Problem:
     return Problem(
         code="gpu_error",
-        message=f"GPU {device.index} is listed but not measured: look at the kernel log for amdgpu messages",
+        message=f"GPU {device.index} is listed but has no values: look for amdgpu messages in the kernel log",
         device_uuid=device.uuid,
         is_fault=True,
     )

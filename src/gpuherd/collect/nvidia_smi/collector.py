@@ -59,7 +59,7 @@ _START_FAILURES = (
     (
         "version mismatch",
         "driver_mismatch",
-        "driver/library version mismatch, the driver was upgraded under the running system: reboot or reload it",
+        "driver/library version mismatch, the driver was upgraded while it was running: reboot or reload it",
     ),
     ("couldn't communicate", "no_driver", "the NVIDIA driver is not loaded: run 'modprobe nvidia'"),
     ("driver not loaded", "no_driver", "the NVIDIA driver is not loaded: run 'modprobe nvidia'"),
@@ -71,7 +71,7 @@ _START_FAILURES = (
     (
         "insufficient permissions",
         "no_permission",
-        "the files /dev/nvidia* may not be opened: allow them to the agent's user, service unit or container",
+        "no permission to open /dev/nvidia*: give the agent's user, service unit or container access",
     ),
 )
 
@@ -132,7 +132,7 @@ class NvidiaSmiCollector:
     def read(self) -> GpuReading:
         """Read all GPUs."""
         if not self._fields:
-            raise CollectorFailed("driver_failed", "the nvidia-smi collector is not open: open it first")
+            raise CollectorFailed("driver_failed", "the nvidia-smi collector is not open")
         has_slices = False
         try:
             reading = self._query()
@@ -144,7 +144,7 @@ class NvidiaSmiCollector:
             raise
         except Failed as error:
             raise CollectorFailed(
-                "driver_hung", f"{error}; the driver may hang: reboot if it stays so"
+                "driver_hung", f"{error}; the driver may hang: reboot if this persists"
             ) from error
         if has_slices:
             self._kept_log = None
@@ -174,7 +174,7 @@ class NvidiaSmiCollector:
         columns = self._columns
         rows = columns.rows(answer)
         if not rows:
-            raise CollectorFailed("driver_failed", "nvidia-smi --query-gpu printed nothing that can be read")
+            raise CollectorFailed("driver_failed", "the output of nvidia-smi --query-gpu cannot be read")
         may_have_failed = hints_at_failure(answer)
         devices: list[DeviceFacts] = []
         samples: list[DeviceSample] = []
@@ -225,7 +225,7 @@ class NvidiaSmiCollector:
                 if bad is None or bad[1] not in self._fields:
                     raise
                 self._choose(_without(self._fields, bad[1]))
-        raise CollectorFailed("driver_failed", "nvidia-smi knows none of the fields that it should")
+        raise CollectorFailed("driver_failed", "nvidia-smi supports none of the required fields")
 
     def _after_failure(self, error: CommandFailed) -> tuple[GpuReading, bool]:
         """A single lost GPU makes the whole command fail: ask for the others. Else look at the XML log.
@@ -387,7 +387,7 @@ def _with_lost(
     if facts is None:
         facts = DeviceFacts(uuid=uuid, index=len(reading.devices), name="NVIDIA GPU", pci_bus_id=address)
     message = (
-        f"GPU {facts.index} at {address} answers {found[2]}: reboot, and check its power and seating"
+        f"GPU {facts.index} at {address} responds with {found[2]}: reboot, and check its power and seating"
         if found
         else f"GPU {facts.index} cannot be read: {failure}"
     )

@@ -117,7 +117,7 @@ def parse_gpu_uuids(content: bytes) -> list[str]:
 def parse_log(content: bytes, listing: list[ListedSlice]) -> GpuReading:
     """Make a reading of the XML log. ``Failed`` if it is no such log."""
     if b"<!ENTITY" in content:
-        raise Failed("the XML log of nvidia-smi declares entities, which the real one never does")
+        raise Failed("the XML log of nvidia-smi declares entities, which the real nvidia-smi never does")
     try:
         root = fromstring(content)  # noqa: S314 - without entity declarations there is nothing to expand
     except ParseError as error:

@@ -121,7 +121,7 @@ class NvmlCollector:
         """Read every device; see ``GpuCollector.read``."""
         library = self._library
         if library is None or self._running is None:
-            raise CollectorFailed("driver_failed", "NVML is not open: open it first")
+            raise CollectorFailed("driver_failed", "NVML is not open")
         self._reads += 1
         if self._reads % LAYOUT_READS == 0 and self._has_new_layout(library):
             self._discover(library)
@@ -225,7 +225,7 @@ class NvmlCollector:
         self, library: Library, handle: c_void_p, index: int
     ) -> tuple[int, list[Device | _Absent]]:
         if self._running is None:
-            raise CollectorFailed("driver_failed", "NVML is not open: open it first")
+            raise CollectorFailed("driver_failed", "NVML is not open")
         self._progress(index, _MIG_MODE)
         mode_status, is_partitioned = _mig_mode(library, handle)
         if mode_status in _NOT_THERE:
@@ -336,7 +336,7 @@ class NvmlCollector:
 def _skipped_problem(facts: DeviceFacts) -> Problem:
     return Problem(
         code="driver_hung",
-        message=f"GPU {facts.index} hung or crashed the driver and is no longer asked: reset it or reboot",
+        message=f"GPU {facts.index} hung or crashed the driver and is no longer read: reset it or reboot",
         device_uuid=facts.uuid,
         is_fault=True,
     )
@@ -354,7 +354,7 @@ _NOT_THERE = DRIVER_GONE | {GPU_IS_LOST, RESET_REQUIRED}
 
 def _layout_problem(library: Library, facts: DeviceFacts, function: str, status: int) -> Problem:
     text = (
-        f"how GPU {facts.index} is split into slices (MIG) cannot be read: {function} answers "
+        f"how GPU {facts.index} is split into slices (MIG) cannot be read: {function} returns "
         f"{library.error_text(status)}; a reload of the driver or a reboot may help"
     )
     return Problem(code="processes_failed", message=clip(text, SENTENCE_LENGTH), device_uuid=facts.uuid)

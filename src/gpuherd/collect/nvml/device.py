@@ -48,14 +48,19 @@ _REMEDIES: dict[int, tuple[str, str]] = {
 }
 _NO_PERMISSION = (
     "no_permission",
-    "the agent may not ask it: allow /dev/nvidia* to its user, service unit or container",
+    "the agent has no permission to read it: give its user, service unit or container access to /dev/nvidia*",
 )
 _PROCESS_REMEDIES: dict[int, str] = {
-    NO_PERMISSION: "the agent may not list processes: run it as root, or in a container with the host's pids",
+    NO_PERMISSION: (
+        "the agent has no permission to list processes: run it as root, or in a container with the host's "
+        "pids"
+    ),
     NOT_SUPPORTED: "this driver does not list the processes of this GPU",
-    NOT_FOUND: "the device is no longer there: the next look at the GPUs tells",
-    FUNCTION_NOT_FOUND: "library and driver do not fit: install the driver again or reboot",
-    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: "library and driver do not fit: install the driver again or reboot",
+    NOT_FOUND: "the device is gone; the next reading will show why",
+    FUNCTION_NOT_FOUND: "library and driver versions do not match: reinstall the driver or reboot",
+    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: (
+        "library and driver versions do not match: reinstall the driver or reboot"
+    ),
 }
 
 
@@ -204,7 +209,7 @@ class Device:
             remedy = _PROCESS_REMEDIES.get(status, remedy)
         return Problem(
             code=code,
-            message=clip(f"the driver fails to answer {named}{more}; {remedy}", 512),
+            message=clip(f"the driver fails to report {named}{more}; {remedy}", 512),
             device_uuid=self.facts.uuid,
             columns=tuple(dict.fromkeys(unknown)),
         )

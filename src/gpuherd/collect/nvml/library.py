@@ -69,23 +69,23 @@ _MISMATCH: int = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
 _REASONS: dict[int, tuple[str, str]] = {
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (
         "no_driver",
-        "the NVIDIA driver is not loaded: run 'modprobe nvidia' and look into the kernel log if that fails",
+        "the NVIDIA driver is not loaded: run 'modprobe nvidia' and check the kernel log if that fails",
     ),
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
         "no_driver",
-        "the NVIDIA driver is not completely installed: install it again",
+        "the NVIDIA driver is not completely installed: reinstall it",
     ),
     _MISMATCH: (
         "driver_mismatch",
-        "driver/library version mismatch, the driver was upgraded under the running system: reboot or reload it",
+        "driver/library version mismatch, the driver was upgraded while it was running: reboot or reload it",
     ),
     pynvml.NVML_ERROR_NO_PERMISSION: (
         "no_permission",
-        "the files /dev/nvidia* may not be opened: allow them to the agent's user, service unit or container",
+        "no permission to open /dev/nvidia*: give the agent's user, service unit or container access",
     ),
     pynvml.NVML_ERROR_UNINITIALIZED: (
         "driver_failed",
-        "the NVIDIA driver was reloaded: the agent connects to it again",
+        "the NVIDIA driver was reloaded; the agent is reconnecting to it",
     ),
     GPU_IS_LOST: (
         "gpu_lost",
@@ -105,8 +105,8 @@ class Library:
         except OSError as error:
             raise CollectorUnavailable(
                 "no_driver",
-                f"NVML ({LIBRARY_NAME}) is not on this machine: install the NVIDIA driver, or start the container "
-                "with the NVIDIA runtime",
+                f"NVML ({LIBRARY_NAME}) is not installed on this machine: install the NVIDIA driver, or "
+                "start the container with the NVIDIA runtime",
             ) from error
         start = self.function("nvmlInit_v2") or self.function("nvmlInit")
         if start is None:
@@ -166,7 +166,7 @@ class Library:
     def error_text(self, status: int) -> str:
         """Say what a status means, in the library's words."""
         if status == IMPOSSIBLE:
-            return "a value that cannot be"
+            return "an impossible value"
         function = self.function("nvmlErrorString")
         if function is None:
             return f"error {status}"
@@ -184,7 +184,7 @@ class Library:
 
     def _reason(self, status: int) -> tuple[str, str]:
         known = _REASONS.get(status)
-        return known or ("driver_failed", f"the NVIDIA driver answers: {self.error_text(status)}")
+        return known or ("driver_failed", f"the NVIDIA driver reports: {self.error_text(status)}")
 
     def close(self) -> None:
         """Stop it; the driver's files are closed, so that the driver can be unloaded."""

@@ -62,18 +62,18 @@ class RoundRunner:
         # The script chooses the options of rocm-smi by itself.
         name = "rocm.all" if program == "rocm-smi" else _COMMANDS.get(tuple(arguments))
         if name is None:
-            raise Failed(f"{program} {options[0]} is not among what a node without an agent is asked for")
+            raise Failed(f"{program} {options[0]} is not run on nodes without an agent")
         return self._content(program, name)
 
     def _content(self, program: str, name: str) -> bytes:
         block = self._blocks.get(name) or self._remembered.get(name)
         if block is None:
-            raise NotAsked(f"the node's script did not ask {program} for {name}")
+            raise NotAsked(f"the node's script did not query {program} for {name}")
         if block.status == NO_SUCH_COMMAND:
             raise Unavailable(f"there is no {program} on this node")
         if block.status in ENDED_AT_DEADLINE:
             words = clean(" ".join(block.content.decode(errors="replace").split()), 200)
-            raise Failed(words or f"{program} did not end within its deadline")
+            raise Failed(words or f"{program} did not finish before its deadline")
         if block.status:
             raise CommandFailed(program, block.status, block.content, b"")
         return block.content
@@ -84,12 +84,12 @@ class RoundRunner:
         chosen = next((option[5:].split(",") for option in options if option.startswith("--id=")), None)
         if what == "--help-query-gpu":
             if not self._fields:
-                raise Failed("the node's script could not yet ask which fields nvidia-smi knows")
+                raise Failed("the node's script has not yet determined which fields nvidia-smi supports")
             return "".join(f'"{field}"\n' for field in self._fields).encode()
         if what == "--query-compute-apps":
             return self._content("nvidia-smi", "nvidia.apps")
         if what != "--query-gpu":
-            raise Failed(f"nvidia-smi {what} is not among what a node without an agent is asked for")
+            raise Failed(f"nvidia-smi {what} is not run on nodes without an agent")
         if chosen is None:
             return self._in_order(self._content("nvidia-smi", "nvidia.gpus"), fields)
         rows = self._content("nvidia-smi", "nvidia.some")

@@ -107,7 +107,7 @@ def _check(part: T, kind: type[T]) -> None:
     try:
         msgspec.convert(_builtins(part), kind)
     except msgspec.ValidationError as error:
-        raise Refused("garbled", f"the node says what cannot be: {clean(str(error), 300)}") from error
+        raise Refused("garbled", f"the node sent invalid data: {clean(str(error), 300)}") from error
 
 
 def _builtins(part: msgspec.Struct) -> Any:

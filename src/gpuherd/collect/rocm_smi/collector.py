@@ -65,7 +65,7 @@ class RocmSmiCollector:
             raise CollectorFailed("driver_failed", str(error)) from error
         except Failed as error:
             raise CollectorFailed(
-                "driver_hung", f"{error}; the driver may hang: reboot if it stays so"
+                "driver_hung", f"{error}; the driver may hang: reboot if this persists"
             ) from error
         try:
             reading = parse_cards(content)

@@ -56,9 +56,7 @@ def parse_cards(content: bytes) -> GpuReading:
         problems += impossible_values("rocm-smi", facts, _impossible(card, facts, sample))
     uses, unplaced = _uses(system, len(cards))
     if cards and not system:
-        message = (
-            "rocm-smi does not list processes: run 'rocm-smi --showpids --json' and look at what it prints"
-        )
+        message = "rocm-smi does not list processes: run 'rocm-smi --showpids --json' and check its output"
         problems.append(Problem(code="processes_failed", message=message))
     return GpuReading(
         devices=tuple(devices.values()),
@@ -179,5 +177,5 @@ def _uses(system: Card, cards: int) -> tuple[tuple[SeenUse, ...], tuple[Problem,
     if not unplaced:
         return tuple(uses), ()
     named = ", ".join(sorted(unplaced)[:8]) + (", …" if len(unplaced) > 8 else "")
-    message = f"rocm-smi does not tell on which GPUs the processes {named} are: install amd-smi, which does"
+    message = f"rocm-smi does not report which GPUs the processes {named} use: install amd-smi, which does"
     return tuple(uses), (Problem(code="processes_failed", message=clean(message, 512)),)

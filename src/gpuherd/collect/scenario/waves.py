@@ -116,7 +116,7 @@ class Steps(Wave, frozen=True, kw_only=True, tag="steps"):
             raise ValueError("`repeat` must be 0 or at least 1e-6")
         times = [time for time, _ in self.steps]
         if times != sorted(times):
-            raise ValueError("`steps` must be in the order of time")
+            raise ValueError("`steps` must be in chronological order")
 
     def _at(self, t: float) -> float | None:
         if self.repeat > 0:

@@ -39,7 +39,7 @@ DRIVER_GONE = frozenset({1, 9, 18})
 HANG_POLL_SECONDS = 0.02
 
 _ERRORS = {
-    IMPOSSIBLE: "a value that cannot be",
+    IMPOSSIBLE: "an impossible value",
     1: "Uninitialized",
     NO_PERMISSION: "Insufficient Permissions",
     9: "Driver Not Loaded",
@@ -84,7 +84,7 @@ class SimulatedDriver:
     def scenario(self) -> Scenario:
         """The scenario in force."""
         if self._scenario is None:
-            raise CollectorFailed("driver_failed", "no scenario was loaded: open the collector first")
+            raise CollectorFailed("driver_failed", "no scenario is loaded")
         return self._scenario
 
     @property

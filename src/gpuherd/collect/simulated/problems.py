@@ -39,7 +39,7 @@ def note_failure(
 
 def driver_message(status: int) -> str:
     """Say that nothing works, and why."""
-    return f"the simulated driver answers: {error_text(status)}; the scenario says so"
+    return f"the simulated driver reports: {error_text(status)}; the scenario says so"
 
 
 def driver_failed(status: int) -> CollectorFailed:
@@ -51,7 +51,7 @@ def skipped_problem(facts: DeviceFacts) -> Problem:
     """Say that a GPU is left alone."""
     return Problem(
         code="driver_hung",
-        message=f"GPU {facts.index} hung or crashed the driver and is no longer asked: reset it or reboot",
+        message=f"GPU {facts.index} hung or crashed the driver and is no longer read: reset it or reboot",
         device_uuid=facts.uuid,
         is_fault=True,
     )
@@ -61,7 +61,7 @@ def device_problem(facts: DeviceFacts, status: int) -> Problem:
     """Say that a device as a whole cannot be used."""
     return Problem(
         code="no_permission" if status == NO_PERMISSION else _DEVICE_PROBLEMS.get(status, "gpu_error"),
-        message=f"GPU {facts.index} answers {error_text(status)}: reset it or reboot (simulated)",
+        message=f"GPU {facts.index} responds with {error_text(status)}: reset it or reboot (simulated)",
         device_uuid=facts.uuid,
         is_fault=status != NO_PERMISSION,
     )
@@ -77,7 +77,7 @@ def failure_problem(
     named = ", ".join(f"{function}: {error_text(status)}" for function, status in failures[:4])
     return Problem(
         code=failure_code(function for function, _ in failures),
-        message=clip(f"the driver fails to answer {named} (simulated)", 512),
+        message=clip(f"the driver fails to report {named} (simulated)", 512),
         device_uuid=facts.uuid,
         columns=tuple(dict.fromkeys(unknown)),
     )

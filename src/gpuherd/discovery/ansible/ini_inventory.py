@@ -45,7 +45,7 @@ def read_ini_inventory(text: str, file: str) -> Inventory:
 def _variable(bare: str, number: int, group: Group, inventory: Inventory) -> None:
     key, equals, value = bare.partition("=")
     if not equals:
-        inventory.complaints.add(number, f"{quoted(bare)} is no variable; write key=value")
+        inventory.complaints.add(number, f"{quoted(bare)} is not a variable; write key=value")
         return
     group.variables[key.strip()] = _plain(value.strip())
 
@@ -60,7 +60,7 @@ def _hosts(bare: str, number: int, group: Group, inventory: Inventory) -> None:
         for setting in settings:
             key, equals, value = setting.partition("=")
             if not equals:
-                raise ValueError(f"{quoted(setting)} is no variable, write key=value")  # noqa: TRY301 - told below
+                raise ValueError(f"{quoted(setting)} is not a variable; write key=value")  # noqa: TRY301 - told below
             variables[key] = _plain(value)
         pattern, port = split_port(pattern)
         if port is not None:

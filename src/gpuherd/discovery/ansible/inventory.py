@@ -126,12 +126,12 @@ class Inventory:
         ]
         for _, child, line in links:
             if child not in self.groups:
-                self.complaints.add(line, f"there is no group {quoted(child)}; add it or take the line away")
+                self.complaints.add(line, f"there is no group {quoted(child)}; add it or remove the line")
         self.complaints.raise_if_any()
         for name, child, line in links:
             if name in self._below(child):
                 self.complaints.add(
-                    line, f"the groups {name} and {child} contain each other; break the circle"
+                    line, f"the groups {name} and {child} contain each other; remove one of the references"
                 )
 
     def _real_groups(self) -> list[Group]:
@@ -189,19 +189,19 @@ class Inventory:
 
         unknown = [key for key in variables if key.startswith("gpuherd_") and key not in _OWN]
         if not is_name(host):
-            self._complain(host, f"{quoted(host)} is no name for a host; use letters, digits, '-' and '.'")
+            self._complain(host, f"{quoted(host)} is not a host name; use letters, digits, '-' and '.'")
         elif unknown:
             self._complain(
                 host,
-                f"{quoted(unknown[0])} is no variable of ours; there are {', '.join(_OWN)}",
+                f"{quoted(unknown[0])} is not a gpuherd variable; known: {', '.join(_OWN)}",
                 variables[unknown[0]],
             )
         elif not is_host(address):
-            self._complain(host, f"{told(_ADDRESS)} is no host; {_remedy(address)}", address)
+            self._complain(host, f"{told(_ADDRESS)} is not a host; {_remedy(address)}", address)
         elif port and not is_port(port):
-            self._complain(host, f"{told((_OWN_PORT, *_PORT))} is no port; {_remedy(port)}", port)
+            self._complain(host, f"{told((_OWN_PORT, *_PORT))} is not a port; {_remedy(port)}", port)
         elif user and not is_user(user):
-            self._complain(host, f"{told(_USER)} is no user; {_remedy(user)}", user)
+            self._complain(host, f"{told(_USER)} is not a user; {_remedy(user)}", user)
         elif key_file and "{{" in key_file:
             self._complain(
                 host,
@@ -209,7 +209,7 @@ class Inventory:
                 key_file,
             )
         elif gpus and not _COUNT.fullmatch(gpus):
-            self._complain(host, f"{told((_OWN_GPUS,))} is no number from 0 to 512", gpus)
+            self._complain(host, f"{told((_OWN_GPUS,))} is not a number from 0 to 512", gpus)
         else:
             jump = _JUMP.search(" ".join(variables.get(key, "") for key in _ARGUMENTS))
             return Target(
@@ -238,5 +238,5 @@ def _first(variables: Mapping[str, str], keys: tuple[str, ...]) -> str | None:
 
 def _remedy(value: str) -> str:
     if "{{" in value:
-        return "templates other than inventory_hostname are not filled in: write it out"
+        return "templates other than inventory_hostname are not supported: write the value out"
     return "correct it"

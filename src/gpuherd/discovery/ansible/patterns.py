@@ -47,10 +47,10 @@ def _steps(match: re.Match[str]) -> list[str]:
         width = 0
         if len(first) > 1 and first.startswith("0"):
             if len(first) != len(last):
-                raise ValueError("the range's ends must have as many digits")
+                raise ValueError("both ends of the range must have the same number of digits")
             width = len(first)
         if int(last) < int(first):
-            raise ValueError("the range ends before it begins")
+            raise ValueError("the range ends before it starts")
         if (int(last) - int(first)) // step >= _MOST:
             raise ValueError(f"the range gives more than {_MOST} hosts")
         numbers = range(int(first), int(last) + 1, step)

@@ -80,11 +80,12 @@ class VariableFolders:
     def remarks(self) -> tuple[str, ...]:
         """What people should know of files that were not read."""
         shown = [
-            f"{place}: is encrypted (ansible-vault) and not read; what says how to reach a host must be in the clear"
+            f"{place}: is encrypted (ansible-vault) and not read; the variables that say how to reach a "
+            "host must not be encrypted"
             for place in self._vaulted[:MOST_REMARKS]
         ]
         if len(self._vaulted) > MOST_REMARKS:
-            shown.append(f"{len(self._vaulted) - MOST_REMARKS} more encrypted places are not read")
+            shown.append(f"{len(self._vaulted) - MOST_REMARKS} more encrypted entries are not read")
         return tuple(shown)
 
     def _variables(self, kind: str, name: str) -> dict[str, Word]:
@@ -105,9 +106,7 @@ class VariableFolders:
     def _below(self, folder: Path, depth: int) -> Iterator[Path]:
         self._folders.append(folder)
         if depth >= MOST_DEPTH:
-            raise Misconfigured(
-                f"{folder}: folders within folders, more than {MOST_DEPTH} deep; make it flat"
-            )
+            raise Misconfigured(f"{folder}: nested more than {MOST_DEPTH} folders deep; use fewer levels")
         for entry in sorted(_entries(folder)):
             path = folder / entry
             if entry.startswith(".") or entry.endswith("~"):
@@ -120,15 +119,13 @@ class VariableFolders:
 
     def _read(self, file: Path) -> dict[str, Word]:
         if len(self._files) >= MOST_FILES:
-            raise Misconfigured(
-                f"{file}: more than {MOST_FILES} files of variables; this is no list of hosts"
-            )
+            raise Misconfigured(f"{file}: more than {MOST_FILES} variable files; this is not a list of hosts")
         self._files.append(file)
         text = read_text(file)
         self._bytes += len(text)
         if self._bytes > MOST_BYTES:
             raise Misconfigured(
-                f"{file}: variables of more than {MOST_BYTES >> 20} MiB; this is no list of hosts"
+                f"{file}: variable files of more than {MOST_BYTES >> 20} MiB; this is not a list of hosts"
             )
         if text.lstrip().startswith(_VAULT):
             self._vaulted.append(str(file))

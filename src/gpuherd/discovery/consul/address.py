@@ -37,19 +37,19 @@ def service_address(settings: ConsulSettings) -> ServiceAddress:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise Misconfigured(
-            f"find.url: {quoted(settings.url)} is no address; write http://127.0.0.1:8500"
+            f"find.url: {quoted(settings.url)} is not an address; write http://127.0.0.1:8500"
         ) from None
     if parts.username is not None or parts.password is not None:
-        raise Misconfigured("find.url: has a user or password in it; use token_file instead")
+        raise Misconfigured("find.url: contains a user or password; use token_file instead")
     if parts.scheme not in {"http", "https"} or not host:
-        raise Misconfigured(f"find.url: {quoted(settings.url)} is no address; write http://127.0.0.1:8500")
+        raise Misconfigured(
+            f"find.url: {quoted(settings.url)} is not an address; write http://127.0.0.1:8500"
+        )
     if settings.tls_ca_file is not None and parts.scheme != "https":
-        raise Misconfigured("find.tls_ca_file: is of no use with http://; write https:// in find.url")
+        raise Misconfigured("find.tls_ca_file: cannot be used with http://; write https:// in find.url")
     query = parse_qsl(parts.query, keep_blank_values=True)
     if any(key == "token" for key, _ in query):
-        raise Misconfigured(
-            "find.url: has a token in it; put the token into a file and name it with token_file"
-        )
+        raise Misconfigured("find.url: contains a token; put the token into a file and set token_file")
     # These are ours: a fixed index would never wait.
     query = [(key, value) for key, value in query if key not in {"index", "wait"}]
     path, service = parts.path, settings.service

@@ -31,12 +31,12 @@ def parse_services(
     try:
         entries = msgspec.json.decode(answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Failed(f"{place}: the answer is not JSON; does the address lead to Consul?") from error
+        raise Failed(f"{place}: the response is not JSON; is this the address of Consul?") from error
     if not isinstance(entries, list):
-        raise Failed(f"{place}: the answer is not a list of services; does the address lead to Consul?")
+        raise Failed(f"{place}: the response is not a list of services; is this the address of Consul?")
     if len(entries) > MAX_ENTRIES:
         raise Failed(
-            f"{place}: the answer has {len(entries)} entries, more than {MAX_ENTRIES}; is this Consul?"
+            f"{place}: the response has {len(entries)} entries, more than {MAX_ENTRIES}; is this Consul?"
         )
     targets: dict[str, Target] = {}
     complaints = []
@@ -44,7 +44,7 @@ def parse_services(
         try:
             target = _target(entry, place, use_node_name=use_node_name, use_service_port=use_service_port)
         except _UnusableError as error:
-            complaints.append(f"{place}, entry {number}: {error}; it is left out")
+            complaints.append(f"{place}, entry {number}: {error}; skipped")
             continue
         targets.setdefault(target.name.lower(), target)
     return tuple(targets[key] for key in sorted(targets)), tuple(complaints)
@@ -65,11 +65,11 @@ def _target(entry: Any, place: str, *, use_node_name: bool, use_service_port: bo
     if not isinstance(name, str) or not name:
         raise _UnusableError("it has no Node")
     if not is_name(name):
-        raise _UnusableError(f"{quoted(name)} is no name for a node")
+        raise _UnusableError(f"{quoted(name)} is not a node name")
     if use_node_name or not address:
         address = name
     if not isinstance(address, str) or not is_host(address):
-        raise _UnusableError(f"{quoted(str(address))} is no address")
+        raise _UnusableError(f"{quoted(str(address))} is not an address")
     return Target(name=name, address=address, port=_port(port) if use_service_port else None, place=place)
 
 

@@ -133,7 +133,7 @@ class ConsulFinder:
                 self._check(response, body)
                 return body, _index(response.headers.get("X-Consul-Index"))
         except TimeoutError:
-            raise Failed(f"{self.name}: no answer within {seconds:g} s; is Consul up?") from None
+            raise Failed(f"{self.name}: no response within {seconds:g} s; is Consul up?") from None
         except aiohttp.ClientSSLError as error:
             await self.close()  # the file of certificates may be put right: read it again next time
             raise Failed(
@@ -165,13 +165,13 @@ class ConsulFinder:
         words = quoted(" ".join(body[:200].decode(errors="replace").split()))
         if 300 <= status < 400:
             to = quoted(response.headers.get("Location", ""))
-            raise Misconfigured(f"{self.name}: sends us on to {to}; put the right address into find.url")
+            raise Misconfigured(f"{self.name}: redirects to {to}; set find.url to the right address")
         if status in {401, 403}:
-            remedy = "give it the right to read the service" if self._token_file else "name a token_file"
-            raise Misconfigured(f"{self.name}: refuses the token ({status} {words}); {remedy}")
+            remedy = "allow it to read the service" if self._token_file else "set token_file"
+            raise Misconfigured(f"{self.name}: rejects the token ({status} {words}); {remedy}")
         if status == 429 or status >= 500:
             raise Failed(f"{self.name}: fails ({status} {words})")
-        raise Misconfigured(f"{self.name}: answers {status} {words}; check find.url and find.service")
+        raise Misconfigured(f"{self.name}: responds with {status} {words}; check find.url and find.service")
 
 
 async def _body(response: aiohttp.ClientResponse, name: str) -> bytes:
@@ -181,7 +181,8 @@ async def _body(response: aiohttp.ClientResponse, name: str) -> bytes:
         if len(body) > MAX_ANSWER_BYTES:
             response.close()
             raise Failed(
-                f"{name}: the answer is larger than {MAX_ANSWER_BYTES} bytes; does it lead to Consul?"
+                f"{name}: the response is larger than {MAX_ANSWER_BYTES} bytes; is this the address of "
+                "Consul?"
             )
     return bytes(body)
 
@@ -192,7 +193,7 @@ def _token(file: Path | None) -> str:
         return ""
     token = read_text(file).strip()
     if not token or not token.isascii() or not token.isprintable() or len(token) > 512:
-        raise Misconfigured(f"{file}: does not hold a token; it must be one line with the ACL token")
+        raise Misconfigured(f"{file}: does not contain a token; it must be one line with the ACL token")
     return token
 
 

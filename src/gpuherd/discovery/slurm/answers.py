@@ -37,15 +37,15 @@ def parse_json(output: bytes) -> tuple[SlurmNode, ...]:
     try:
         answer = msgspec.json.decode(output)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Failed("slurm: the answer is not JSON") from error
+        raise Failed("slurm: the response is not JSON") from error
     nodes = answer.get("nodes") if isinstance(answer, dict) else None
     if isinstance(nodes, dict):  # some releases wrap the list
         nodes = nodes.get("nodes")
     if not isinstance(nodes, list):
-        raise Failed("slurm: the answer has no list of nodes")
+        raise Failed("slurm: the response has no list of nodes")
     if answer.get("errors"):
         # sinfo ends with status 0 and an empty list when it cannot reach the controller.
-        raise Failed("slurm: the answer names errors; is the controller (slurmctld) up?")
+        raise Failed("slurm: the response contains errors; is the controller (slurmctld) up?")
     return tuple(_from_json(node) for node in nodes if isinstance(node, dict))
 
 
@@ -71,7 +71,7 @@ def parse_text(output: bytes) -> tuple[SlurmNode, ...]:
             )
         )
     if not nodes and output.strip() and b"No nodes" not in output:
-        raise Failed("slurm: scontrol printed something else than nodes")
+        raise Failed("slurm: scontrol did not print nodes")
     return tuple(nodes)
 
 
@@ -86,7 +86,8 @@ def to_targets(
         there = sorted({part for node in nodes for part in node.partitions})
         if partition not in there:
             raise Misconfigured(
-                f"slurm: no node is in the partition {quoted(partition)}; there are {', '.join(there[:20]) or 'none'}"
+                f"slurm: there is no node in the partition {quoted(partition)}; known: "
+                f"{', '.join(there[:20]) or 'none'}"
             )
         nodes = tuple(node for node in nodes if partition in node.partitions)
     targets: dict[str, Target] = {}
@@ -98,7 +99,7 @@ def to_targets(
         address = node.address or node.hostname or node.name
         if not is_name(node.name) or not is_host(address):
             complaints.append(
-                f"slurm: {quoted(node.name)} at {quoted(address)} cannot be reached; it is left out"
+                f"slurm: {quoted(node.name)} at {quoted(address)} is not a usable address; skipped"
             )
             continue
         target = Target(name=node.name, address=address, expected_gpus=gpus.count, place="slurm")

@@ -72,7 +72,8 @@ class SlurmFinder:
                 nodes = await self._nodes()
         except TimeoutError:
             raise Failed(
-                f"slurm: no answer within {self._settings.deadline_seconds:g} s; is the controller (slurmctld) well?"
+                f"slurm: no response within {self._settings.deadline_seconds:g} s; is the controller "
+                "(slurmctld) up?"
             ) from None
         targets, complaints = to_targets(
             nodes, partition=self._settings.partition, all_nodes=self._settings.all_nodes
@@ -128,7 +129,7 @@ class SlurmFinder:
             )
         except FileNotFoundError:
             raise Misconfigured(
-                f"slurm: there is no {program} on this machine; install Slurm's client or name its command_folder"
+                f"slurm: there is no {program} on this machine; install Slurm's client or set command_folder"
             ) from None
         except OSError as error:
             raise Misconfigured(
@@ -147,7 +148,7 @@ class SlurmFinder:
             raise Failed(f"slurm: {arguments[0]} printed more than {MAX_OUTPUT_BYTES} bytes")
         if status != 0:
             words = " ".join((complaint.strip() or output[:200].strip()).decode(errors="replace").split())
-            raise Failed(f"slurm: {arguments[0]} ended with status {status}: {quoted(words)}")
+            raise Failed(f"slurm: {arguments[0]} exited with status {status}: {quoted(words)}")
         return output
 
 

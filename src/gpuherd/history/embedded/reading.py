@@ -232,7 +232,7 @@ class _Reading:
         left = DEADLINE_SECONDS - (time.monotonic() - self.begun)
         if left <= 0:
             raise TooLong(
-                f"history: no answer within {DEADLINE_SECONDS:g} s; ask for a shorter range or less detail"
+                f"history: no result within {DEADLINE_SECONDS:g} s; request a shorter range or less detail"
             )
         return left
 

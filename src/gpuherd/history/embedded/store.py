@@ -275,7 +275,7 @@ class EmbeddedStore:
             waiting = MissingPart(
                 start=max(query.start, self._sealed_until / 1000),
                 end=query.end,
-                reason="waits to be written to files",
+                reason="is waiting to be written to files",
             )
             answer = replace(answer, missing=(*answer.missing, waiting))
         return answer

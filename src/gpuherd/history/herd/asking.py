@@ -144,7 +144,7 @@ class Stretch:
         )
         left = self._until - time.monotonic()
         if left <= 0:
-            raise TooLong(f"history: no answer within {DEADLINE_SECONDS:g} s; ask for a shorter range")
+            raise TooLong(f"history: no result within {DEADLINE_SECONDS:g} s; request a shorter range")
         return self._tables.query(
             outer.replace("{inner}", inner),
             parts,

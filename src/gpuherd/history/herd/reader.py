@@ -214,7 +214,7 @@ class HerdReader:
                 if self._sink.version == version:
                     return told
             time.sleep(0.01)
-        raise Failed("history: the herd's numbers are being put in order; try again")
+        raise Failed("history: the herd's totals are being rewritten; try again")
 
 
 def hours_of_week(times: NDArray[np.int64], zone: ZoneInfo) -> NDArray[np.int64]:

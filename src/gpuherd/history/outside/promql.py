@@ -116,7 +116,7 @@ class PromqlReader:
             answer = self._server.ask("POST", path, body, headers)
         said = _understood(answer, self._server.place)
         if said.data is None:
-            raise Failed(f"{self._server.place} cannot answer: {said.error or 'it says nothing'}")
+            raise Failed(f"{self._server.place} cannot answer: {said.error or 'it gives no reason'}")
         if said.is_partial:
             said.data.result_type = "partial"
         return said.data
@@ -127,7 +127,7 @@ def _understood(answer: Answer, place: str) -> _Said:
         return _decoder.decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Failed(
-            f"{place} does not answer as Prometheus does ({answer.status}): {answer.text()}"
+            f"{place} does not respond like Prometheus ({answer.status}): {answer.text()}"
         ) from error
 
 
@@ -158,7 +158,7 @@ class _Asked:
             grid, folded = self._folded(step)
         states = self._states(grid, step, spacing) if query.with_states and self._kind == DEVICE else None
         missing = (
-            (MissingPart(start=query.start, end=query.end, reason="the store answered only in part"),)
+            (MissingPart(start=query.start, end=query.end, reason="the store returned a partial result"),)
             if self._is_partial
             else ()
         )

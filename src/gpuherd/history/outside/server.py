@@ -162,7 +162,7 @@ class Server:
             size += len(piece)
             if size > MAX_ANSWER_BYTES:
                 line.close()
-                raise ValueError(f"the answer is over {MAX_ANSWER_BYTES} bytes")
+                raise ValueError(f"the response is larger than {MAX_ANSWER_BYTES} bytes")
             pieces.append(piece)
         if response.length:
             raise ConnectionError  # before all of it had come
@@ -181,17 +181,17 @@ def _hurry(line: http.client.HTTPConnection, deadline: float) -> None:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "no response in time"
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return "nothing listens there"
     if isinstance(error, http.client.RemoteDisconnected | ConnectionError):
         return "the connection was lost"
     if isinstance(error, socket.gaierror):
-        return "the name is not known"
+        return "the host name is unknown"
     if isinstance(error, ssl.SSLError):
         return f"no secure connection: {error.reason or type(error).__name__}"
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     if isinstance(error, http.client.HTTPException):
-        return "what it says is not HTTP"
+        return "it does not speak HTTP"
     return str(error)

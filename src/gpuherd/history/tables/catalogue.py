@@ -183,7 +183,7 @@ class Catalogue:
             listed = {segment.file: segment for segment in old.segments}
             try:
                 if not removed <= listed.keys():
-                    raise Outdated("history: a file was replaced or removed by someone else in the meantime")
+                    raise Outdated("history: another program replaced or removed a file in the meantime")
                 new = Manifest(
                     generation=old.generation + 1,
                     serial=max([self._serial, *(segment.serial for segment in added)]),
@@ -251,7 +251,7 @@ class Catalogue:
                 write_manifest(self.folder, manifest)
         except OSError as error:
             if is_full(error):
-                raise DiskFull(f"history: the disk of {self.folder} is full; make room on it") from error
+                raise DiskFull(f"history: the disk of {self.folder} is full; free some space") from error
             raise Failed(f"history: cannot write in {self.folder}: {error.strerror}") from error
 
     def _try_to_write(self, manifest: Manifest) -> None:

@@ -106,7 +106,7 @@ class Engine:
         """
         deadline_seconds = within(deadline_seconds)
         if deadline_seconds is not None and deadline_seconds <= 0:
-            raise TooLong("history: there is no time left for the question")
+            raise TooLong("history: no time left for this query")
         with (
             self._failures(deadline_seconds),
             self._connection() as connection,
@@ -203,14 +203,17 @@ class Engine:
             yield
         except errors.OutOfMemoryException as error:
             raise TooMuch(
-                "history: the question needs more memory than history.query_memory_bytes allows; ask for a shorter "
-                "range or less detail"
+                "history: the query needs more memory than history.query_memory_bytes allows; request a "
+                "shorter range or less detail"
             ) from error
         except errors.InterruptException as error:
             raise TooLong(
-                "history: the question was given up"
+                "history: the query was cancelled"
                 if deadline_seconds is None
-                else f"history: no answer within {deadline_seconds:g} s; ask for a shorter range or less detail"
+                else (
+                    f"history: no result within {deadline_seconds:g} s; request a shorter range or less "
+                    "detail"
+                )
             ) from error
         except (errors.ParserException, errors.BinderException, errors.CatalogException) as error:
             raise Failed(f"history: {_sentence(error)}") from error

@@ -90,7 +90,7 @@ class _Splicing:
         )
         hashes = found.pop("hash")
         if len(np.unique(hashes)) != len(hashes):
-            raise Failed(f"history: files of {self._shape.name} cannot be told apart by their owners")
+            raise Failed(f"history: files of {self._shape.name} cannot be separated by owner")
         is_next = np.zeros(len(hashes), np.bool_)
         for name in self._shape.order_by:
             if name in found:
@@ -102,7 +102,7 @@ class _Splicing:
         """Raise ``Failed`` unless all rows were written: what is replaced is deleted."""
         if self._rows_left:
             raise Failed(
-                f"history: {self._rows_left} rows of {self._shape.name} were not found again; they stay"
+                f"history: {self._rows_left} rows of {self._shape.name} were not found again and remain"
             )
 
     def ranges(self, rows_at_once: int) -> list[tuple[str, list[object]]]:

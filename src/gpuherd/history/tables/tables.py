@@ -121,7 +121,7 @@ class Tables:
                     continue
                 missing = [snapshot.missing(part.table, part.start, part.end) for part in parts.values()]
                 return Answer(columns, tuple(dict.fromkeys(each for found in missing for each in found)))
-        raise Unreadable("history: more and more files turn out to be damaged; look at the disk")
+        raise Unreadable("history: more and more files are damaged; check the disk")
 
     def write(
         self,

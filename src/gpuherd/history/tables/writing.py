@@ -144,8 +144,8 @@ class SegmentWriter:
             sync_folder(self._folder / shape.name)
         except OSError as error:
             if is_full(error):
-                raise DiskFull(f"history: the disk of {self._folder} is full; make room on it") from error
-            raise Failed(f"history: cannot write in {self._folder}: {error.strerror}") from error
+                raise DiskFull(f"history: the disk of {self._folder} is full; free some space") from error
+            raise Failed(f"history: cannot write to {self._folder}: {error.strerror}") from error
         finally:
             beside.unlink(missing_ok=True)
         return segment
@@ -171,7 +171,7 @@ def origin_of(engine: Engine, path: Path) -> Origin:
     try:
         return msgspec.json.decode(found[0], type=Origin) if len(found) else Origin()
     except msgspec.DecodeError as error:
-        raise Failed(f"history: {path} does not say how it was made: {error}") from error
+        raise Failed(f"history: {path} lacks its description: {error}") from error
 
 
 def extent_of(engine: Engine, shape: Shape, path: Path) -> tuple[float, float, int]:

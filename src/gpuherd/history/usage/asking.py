@@ -268,7 +268,7 @@ class UsageReader:
         found = self.stays(0.0, 1e11, where=where, limit=MAX_STAYS, deadline=deadline)
         if not found.is_complete:
             raise Failed(
-                f"history: these are more than {MAX_STAYS:,} stays; have them read from the files of table usage"
+                f"history: more than {MAX_STAYS:,} sessions; read them from the files of the table usage"
             )
         return found.stays
 

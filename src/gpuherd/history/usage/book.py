@@ -375,7 +375,7 @@ class UsageBook:
             added += self._write_commands(commands)
             added.append(self._write_standing(kept, open_file))
             if lengths != [len(page) for page in pages]:
-                raise Failed("history: use was taken of a file of the journal that had been complete")
+                raise Failed("history: usage was counted from a journal file that was already complete")
             self.tables.commit(
                 add=added, remove=self.tables.segments(STANDING.name), settled={NAME: open_file}
             )

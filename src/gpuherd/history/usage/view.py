@@ -115,7 +115,7 @@ class UseView:
             if self._book.is_current(use):
                 missing = self._tables.missing(USAGE.name, span.start, span.end)
                 return [Answer(answer.columns, missing) for answer in answers], span
-        raise Failed("history: files of use are being replaced all the time; try again")
+        raise Failed("history: usage files keep being replaced; try again")
 
 
 def _conditions(where: UseFilter) -> tuple[str, dict[str, Columns]]:

@@ -98,7 +98,7 @@ class LoginClient(asyncssh.SSHClient):
             self._agent = await asyncssh.connect_agent(login.agent_path)
             keys = list(await self._agent.get_keys())
         except (OSError, ValueError, asyncssh.Error) as error:
-            self.notes.append(f"the SSH agent at {login.agent_path} does not answer ({error})")
+            self.notes.append(f"the SSH agent at {login.agent_path} does not respond ({error})")
             return []
         wanted = {blob for identity in login.identities for blob in identity.public_blobs}
         at_hand = {identity.key.public_data for identity in login.identities if identity.key is not None}
@@ -121,41 +121,42 @@ class LoginClient(asyncssh.SSHClient):
         if self.offered is None:
             code = "host_key_revoked" if "revoked" in reason else "host_key_unknown"
             return progress.failure(
-                code, f"the host key of {name} is refused: {clean(reason, 200)}", needs_person=True
+                code, f"the host key of {name} was rejected: {clean(reason, 200)}", needs_person=True
             )
         offered = offered_key(login, self.offered)
         if login.known.own:
             known = ", ".join(sorted({str(key.get_fingerprint()) for key in login.known.own})[:NAMED_KEYS])
             return progress.failure(
                 "host_key_changed",
-                f"the host key of {name} has CHANGED from {known} to {offered.fingerprint}. Either the machine was "
-                "set up anew or someone stands between; nothing is sent to it. If the new key is right: "
-                f"`gpuherd hub accept-key --replace {login.name}`",
+                f"the host key of {name} has CHANGED from {known} to {offered.fingerprint}. Either the "
+                "machine was reinstalled or someone is intercepting the connection; the hub sends nothing "
+                f"to it. If the new key is right: `gpuherd hub accept-key --replace {login.name}`",
                 needs_person=True,
             )
         return progress.failure(
             "host_key_unknown",
-            f"the host key of {name} is not known; it shows {offered.fingerprint} ({offered.key.split()[0]}). "
-            f"Compare it on the machine (ssh-keygen -lf), then: `gpuherd hub accept-key {login.name}`",
+            f"the host key of {name} is unknown; it offers {offered.fingerprint} "
+            f"({offered.key.split()[0]}). Compare it on the machine (ssh-keygen -lf), then: `gpuherd hub "
+            f"accept-key {login.name}`",
             needs_person=True,
         )
 
     def login_failure(self, reason: str = "") -> ContactFailed:
         """Explain why the server did not let us in."""
         login = self._login
-        parts = [f"login as {login.where} refused"]
+        parts = [f"login as {login.where} was rejected"]
         if reason:
             parts.append(f"the server says: {clean(reason, 120)}")
         if self.tried:
             more = f" and {len(self.tried) - NAMED_KEYS} more" if len(self.tried) > NAMED_KEYS else ""
-            parts.append(f"keys shown: {', '.join(self.tried[:NAMED_KEYS])}{more}")
+            parts.append(f"keys offered: {', '.join(self.tried[:NAMED_KEYS])}{more}")
         elif not self._is_asked:
-            parts.append("the server takes no keys, only other ways of logging in")
+            parts.append("the server does not accept keys, only other kinds of login")
         else:
-            parts.append("there was no key to show")
+            parts.append("there was no key to offer")
         parts += self.notes[:NAMED_KEYS]
         if "oo many" in reason:
-            remedy = "give the node key_files, or IdentitiesOnly in the SSH configuration"
+            remedy = "set key_files for the node, or IdentitiesOnly in the SSH configuration"
         elif not self._is_asked:
             remedy = "allow PubkeyAuthentication in its sshd_config"
         elif self.tried:
@@ -164,5 +165,5 @@ class LoginClient(asyncssh.SSHClient):
                 "be unlocked and have a login shell that exists"
             )
         else:
-            remedy = "give reach a key_files, or load a key into the hub's SSH agent"
-        return self._progress.failure("login_refused", f"{'; '.join(parts)}. {remedy}", needs_person=True)
+            remedy = "set reach.key_files, or load a key into the hub's SSH agent"
+        return self._progress.failure("login_refused", f"{'; '.join(parts)}; {remedy}", needs_person=True)

@@ -148,7 +148,7 @@ class Connector:
         """Shake hands and log in. ``ContactFailed`` says what was refused, by whom."""
         client = LoginClient(login, progress, is_accepting_new=self._settings.host_keys == "accept_new")
         known = login.known
-        progress.phase = "agreeing on keys"
+        progress.phase = "exchanging keys"
         try:
             connection = await asyncssh.connect(
                 **connection_options(login),
@@ -186,8 +186,8 @@ class Connector:
         except OSError as error:
             raise progress.failure(
                 "host_key_unknown",
-                f"its host key cannot be kept in {self._accepted_keys_file} ({error.strerror}); "
-                "a key that is not kept is not trusted",
+                f"its host key cannot be saved in {self._accepted_keys_file} ({error.strerror}); a key "
+                "that is not saved is not trusted",
                 needs_person=True,
             ) from error
 
@@ -204,8 +204,8 @@ class Connector:
         if isinstance(error, asyncssh.KeyExchangeFailed):
             return progress.failure(
                 "unreachable",
-                f"hub and server have no way of encrypting in common ({reason}); "
-                "set KexAlgorithms, Ciphers or HostKeyAlgorithms for it in the SSH configuration",
+                f"hub and server have no encryption algorithm in common ({reason}); set KexAlgorithms, "
+                "Ciphers or HostKeyAlgorithms for it in the SSH configuration",
                 needs_person=True,
             )
         if isinstance(error, asyncssh.ConnectionLost | ConnectionError):
@@ -217,4 +217,4 @@ class Connector:
         if isinstance(error, OSError) and login.is_by_command:
             return progress.failure("ssh_config", f"ProxyCommand cannot be run ({reason})", needs_person=True)
         what = reason or type(error).__name__
-        return progress.failure("unreachable", f"SSH does not come about while {progress.phase} ({what})")
+        return progress.failure("unreachable", f"SSH failed while {progress.phase} ({what})")

@@ -97,7 +97,7 @@ class JumpHosts:
         except ContactFailed as failure:
             _give_up(jump, failure)
         finally:
-            _give_up(jump, progress.failure("link_lost", "its connection was given up"))
+            _give_up(jump, progress.failure("link_lost", "its connection was abandoned"))
 
 
 async def _end(jump: _Jump) -> None:

@@ -84,12 +84,12 @@ def _read_identity(file: Path) -> Identity:
         if "assphrase" in str(error) or isinstance(error, asyncssh.KeyEncryptionError):
             trouble = (
                 "is protected by a passphrase, which the hub cannot ask for: load it into an SSH agent "
-                f"(ssh-add {file}) or make a key without one for the hub alone"
+                f"(ssh-add {file}) or create a key without one for the hub only"
             )
         elif public is not None:
             trouble = "is a public key; the agent does not have its private key"
         else:
-            trouble = "is not a private key that can be understood"
+            trouble = "is not a private key in a known format"
     return Identity(file, key, certificate, tuple(blobs), trouble)
 
 

@@ -91,8 +91,8 @@ class LoginBook:
         if not _HOST.fullmatch(target.address) or not _USER.fullmatch(target.user or "nobody"):
             raise progress.failure(
                 "ssh_config",
-                f"{clean(repr(target.address), 80)} is no host name, or {clean(repr(target.user), 80)} no user name; "
-                f"correct {clean(target.place) or 'the list'}",
+                f"{clean(repr(target.address), 80)} is not a host name, or {clean(repr(target.user), 80)} "
+                f"not a user name; correct {clean(target.place) or 'the list'}",
                 needs_person=True,
             )
         listed = [Path(target.key_file)] if target.key_file is not None else list(settings.key_files)
@@ -172,8 +172,8 @@ class LoginBook:
             if hop in behind or len(behind) + position >= MAX_HOPS:
                 raise progress.failure(
                     "ssh_config",
-                    f"the way to it jumps through {host} again and again; give {host} a 'ProxyJump none' "
-                    "in the SSH configuration",
+                    f"the route to it jumps through {host} in a loop; set 'ProxyJump none' for {host} in "
+                    "the SSH configuration",
                     needs_person=True,
                 )
             login = self._login(

@@ -110,7 +110,7 @@ async def fetch_host_key(
 async def _shown_key(
     login: Login, tunnel: asyncssh.SSHClientConnection | None, progress: Progress
 ) -> asyncssh.SSHKey:
-    progress.phase = "agreeing on keys"
+    progress.phase = "exchanging keys"
     every = connection_options(login)
     options: dict[str, Any] = {
         name: every[name] for name in ("host", "port", "config", "server_host_key_algs") if name in every
@@ -121,8 +121,8 @@ async def _shown_key(
         key = await asyncssh.get_server_host_key(**options)
     except (asyncssh.Error, OSError, ValueError) as error:
         raise progress.failure(
-            "unreachable", f"{login.host}:{login.port} shows no host key ({clean(str(error), 160)})"
+            "unreachable", f"{login.host}:{login.port} offers no host key ({clean(str(error), 160)})"
         ) from error
     if key is None:
-        raise progress.failure("unreachable", f"{login.host}:{login.port} shows no host key")
+        raise progress.failure("unreachable", f"{login.host}:{login.port} offers no host key")
     return key

@@ -14,7 +14,7 @@ Phase = Literal[
     "resolving the name",
     "connecting",
     "waiting for the server's greeting",
-    "agreeing on keys",
+    "exchanging keys",
     "logging in",
     "opening a session",
     "waiting for the first line of the script",
@@ -49,20 +49,22 @@ class Progress:
         if self.said:
             return self.failure(
                 "unreachable",
-                f'that is no SSH server, it says "{self.said}"; check the port',
+                f'that is not an SSH server, it says "{self.said}"; check the port',
                 needs_person=True,
             )
-        remedy = _REMEDIES.get(self.phase, "raise connect_deadline_seconds if the link is slow")
-        return self.failure("timeout", f"nothing after {seconds:g} s of {self.phase}; {remedy}")
+        remedy = _REMEDIES.get(self.phase, "raise connect_deadline_seconds if the network is slow")
+        return self.failure("timeout", f"no response after {seconds:g} s of {self.phase}; {remedy}")
 
 
 _REMEDIES: dict[str, str] = {
-    "resolving the name": "check that the hub's name servers answer",
+    "resolving the name": "check that the hub's name servers respond",
     "connecting": "is the machine up, and does a firewall let the hub through?",
     "waiting for the server's greeting": "something accepts connections there but does not speak SSH; "
     "check the port and the server's load",
     "logging in": "the server or the SSH agent takes too long to check the key",
-    "opening a session": "the server accepts the login but starts nothing; check its load and its home file systems",
+    "opening a session": (
+        "the server accepts the login but does not start a session; check its load and its home file systems"
+    ),
     "waiting for the first line of the script": "the login shell or a forced command does not run the script "
     "it was given; log in by hand and see what it does",
 }

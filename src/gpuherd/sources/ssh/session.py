@@ -105,7 +105,8 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
             _log.exception("cannot read a report of node %s over SSH", self._node)
             self.fail(
                 "garbled",
-                f"its answer could not be read ({type(error).__name__}); this is a fault of gpuherd, see the hub's log",
+                f"its output could not be read ({type(error).__name__}); this is a bug in gpuherd, see the "
+                "hub's log",
             )
             return
         if rounds:
@@ -119,7 +120,7 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         self._errors = (self._errors + data)[:KEPT_WORDS_BYTES]
         self._errors_bytes += len(data)
         if self._errors_bytes > MAX_ERROR_BYTES:
-            self.fail("too_large", f"it prints errors without end{self._words()}")
+            self.fail("too_large", f"it keeps printing errors{self._words()}")
 
     def _count(self, rounds: int) -> None:
         """Do not let a node that reports without pause keep the hub from the others."""
@@ -128,8 +129,8 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         if self._rounds > SPARE_ROUNDS + 2 * due:
             raise Refused(
                 "garbled",
-                f"it reports far more often than every {self._interval_seconds:g} s as it was told; "
-                "its script is not the one of this hub",
+                f"it reports much more often than every {self._interval_seconds:g} s, the interval that "
+                "the hub set; its script is not this hub's",
             )
 
     def _begin(self) -> None:
@@ -147,8 +148,8 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
             rounds = "a first round" if not self._rounds else "another round"
             self.fail(
                 "timeout",
-                f"the login works but {rounds} has not come for {late:.0f} s (last byte {silent:.0f} s ago); "
-                "the node is overloaded, or a command on it cannot be ended",
+                f"the login works but {rounds} has not arrived for {late:.0f} s (last byte {silent:.0f} s "
+                "ago); the node is overloaded, or a command on it cannot be stopped",
             )
             return
         self._doubt(silent)
@@ -184,10 +185,10 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         if exc is not None:
             reason = clean(str(exc), 160)
             if "keepalive" in reason:
-                reason = "it has not answered for three keepalive times"
-            self.fail("link_lost", f"the link is lost: {reason}")
+                reason = "it has not responded to three keepalives"
+            self.fail("link_lost", f"the connection was lost: {reason}")
         elif self._has_started:
-            self.fail("link_lost", f"the script on the node {self._exit or 'has gone away'}{self._words()}")
+            self.fail("link_lost", f"the script on the node {self._exit or 'has ended'}{self._words()}")
         elif self._exit:
             self._fail_unstarted()
         else:
@@ -196,8 +197,8 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
     def _fail_unstarted(self) -> None:
         """Something else ran than the script: a refusing shell, another forced command, no sh."""
         if self._exit.endswith(" 127"):
-            why = "has no sh or no head where the login shell looks for programs"
-            remedy = "see what PATH a non-interactive login gets there"
+            why = "has no sh or no head in the login shell's PATH"
+            remedy = "check the PATH of a non-interactive login there"
         else:
             why = "did not run the script it was given"
             remedy = (
@@ -215,7 +216,7 @@ class NodeSession(asyncssh.SSHClientSession[bytes]):
         for said in (self._errors, self._banner):
             text = " ".join(said.decode("utf-8", "replace").split())
             if text:
-                return f' and said "{clean(text, 160)}"'
+                return f' and printed "{clean(text, 160)}"'
         return ""
 
     def _refuse(self, refusal: Refused) -> None:

@@ -62,8 +62,8 @@ def _how_to_enrol(credential_file: Path) -> str:
     if not _is_installed(credential_file):
         return HOW_TO_ENROL
     return (
-        "make a join token on the hub with `gpuherd token create`, put it in a file on this node and run `gpuherd "
-        "install agent --join-token-file FILE`"
+        "create a join token on the hub with `gpuherd token create`, put it in a file on this node and "
+        "run `gpuherd install agent --join-token-file FILE`"
     )
 
 
@@ -88,9 +88,9 @@ class AgentExamination:
         if held:
             self._journal.ok("agent", f"runs with {self._state_dir}")
         elif held is None:
-            self._journal.skipped("agent", f"{self._state_dir} may not be looked into by this user")
+            self._journal.skipped("agent", f"{self._state_dir} cannot be read by this user")
         else:
-            reason = f"no agent runs with the folder {self._state_dir}"
+            reason = f"no agent runs with the state folder {self._state_dir}"
             self._journal.failed(
                 "agent", "not running", how_to_start("the agent", reason, "gpuherd-agent", "gpuherd agent")
             )
@@ -109,12 +109,13 @@ class AgentExamination:
             taken = await connect(
                 addresses,
                 address.port,
-                "start the hub, or correct agent.hub_url; a hub on 127.0.0.1 is reached by others through its proxy",
+                "start the hub, or correct agent.hub_url; a hub on 127.0.0.1 can be reached from other "
+                "machines only through its proxy",
             )
-            journal.ok(step, f"{taken} port {address.port} takes connections")
+            journal.ok(step, f"{taken} port {address.port} accepts connections")
             step = "hub there"
             health, asked_at = await self._health(address)
-            secure = "TLS is good; " if address.is_secure else ""
+            secure = "TLS is valid; " if address.is_secure else ""
             journal.ok(step, f"{secure}gpuherd {clean(health.version, 40)} at {address.url}")
             step = "link"
             await self._link(address)
@@ -143,7 +144,7 @@ class AgentExamination:
         if answer.status == 421:
             raise StepFailed(
                 "the name is not allowed",
-                f"the hub does not answer to the name {address.host}: add it to hub.allowed_hosts on the hub",
+                f"the hub does not accept the name {address.host}: add it to hub.allowed_hosts on the hub",
             )
         if answer.status != 200:
             raise nobody
@@ -175,7 +176,7 @@ class AgentExamination:
         """See whether the hub knows this node, by a report without content: a link would replace the agent's own."""
         file = self._credential_file()
         if file is None:
-            self._journal.skipped("credential", "it may not be read by this user")
+            self._journal.skipped("credential", "this user cannot read it")
             return
         check_shown_to(file, address)
         credential = read_secret(str(file), "credential")
@@ -191,8 +192,8 @@ class AgentExamination:
         if answer.status != 400:
             raise StepFailed(
                 f"HTTP {answer.status}",
-                f"the hub answers HTTP {answer.status} where it should take reports; its log says why, or that of a "
-                "proxy before it",
+                f"the hub responds with HTTP {answer.status} where it should accept reports; its log, or "
+                "that of a proxy in front of it, says why",
             )
         self._journal.ok("credential", "known to the hub")
 
@@ -230,13 +231,13 @@ class AgentExamination:
         except TimeoutError:
             raise StepFailed(
                 "no answer",
-                f"{address.url} takes the connection but does not answer; the hub or a proxy hangs",
+                f"{address.url} accepts the connection but does not respond; the hub or a proxy hangs",
             ) from None
         except (OSError, http.client.HTTPException) as error:
-            hint = "; does it want https?" if not address.is_secure else ""
+            hint = "; does it expect https?" if not address.is_secure else ""
             raise StepFailed(
                 "no HTTP",
-                f"{address.url} does not answer HTTP ({clean(str(error) or type(error).__name__, 80)}){hint}",
+                f"{address.url} does not speak HTTP ({clean(str(error) or type(error).__name__, 80)}){hint}",
             ) from error
 
     # -- a hub that dials ------------------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ class AgentExamination:
                     step, "agent.listen_secret_file is not set; systemd may give it to the agent"
                 )
             elif is_there(Path(file)) and not os.access(file, os.R_OK):
-                self._journal.skipped(step, f"{file} may not be read by this user")
+                self._journal.skipped(step, f"{file} cannot be read by this user")
             else:
                 read_secret(file, "secret of this node")
                 self._journal.ok(step, f"{file} can be read")
@@ -258,7 +259,9 @@ class AgentExamination:
             address = ListenAddress.parse("agent.listen", listen, DEFAULT_PORT)
             host = ANYWHERE.get(address.host, address.host)
             await connect([host], address.port, "start the agent with `gpuherd agent --listen`")
-            self._journal.ok(step, f"on {address}; `gpuherd doctor NAME` on the hub goes the whole way")
+            self._journal.ok(
+                step, f"on {address}; `gpuherd doctor NAME` on the hub checks the whole connection"
+            )
         except StepFailed as failed:
             self._journal.failed(step, failed.fact, failed.remedy)
         except Misconfigured as error:

@@ -66,5 +66,5 @@ async def _try(config: Config, node: ListedNode, api: HubApi, health: HubHealth 
             )
             await walk.run()
     except Refused as refusal:
-        journal.failed("listed", "no name for a node", f"{name}: {refusal}")
+        journal.failed("listed", "not a node name", f"{name}: {refusal}")
     return summed_up(name, journal.steps)

@@ -83,9 +83,9 @@ async def shown_key(target: Target, reach: SshSettings, accepted_keys_file: Path
     if shown.is_known:
         why = "known"
     elif reach.host_keys == "accept_new":
-        why = "taken as its first key (host_keys = accept_new)"
+        why = "accepted as its first key (host_keys = accept_new)"
     else:
-        why = "vouched for by a known authority"
+        why = "certified by a known authority"
     return f"{shown.offered.key.split()[0]} {shown.offered.fingerprint}, {why}"
 
 

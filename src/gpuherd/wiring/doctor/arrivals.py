@@ -40,7 +40,7 @@ async def tell_arrivals(api: HubApi, health: HubHealth, journal: Journal, listed
         if ill <= MOST_TOLD:
             journal.take(summed_up(node.name, seen.steps))
     if ill > MOST_TOLD:
-        journal.skipped("node", f"and {plural(ill - MOST_TOLD, 'more node')} of which something is wrong")
+        journal.skipped("node", f"and {plural(ill - MOST_TOLD, 'more node')} with problems")
     if well:
         journal.ok("nodes", "1 node reports by itself" if well == 1 else f"{well} nodes report by themselves")
     elif not arrivals and not listed:

@@ -38,24 +38,24 @@ _BY_CODE = {
 }
 _BY_PHASE = {
     "waiting for the server's greeting": "key",
-    "agreeing on keys": "key",
+    "exchanging keys": "key",
     "logging in": "login",
     "opening a session": "command",
     "waiting for the first line of the script": "command",
 }
 """How the SSH way names the phase in which a deadline struck or a server hung up."""
 _UNANSWERED = re.compile(
-    r"answers \d{3}|answers compressed|speak HTTP|sends us elsewhere|HTTP \d{3}|hangs up|is no gpuherd"
+    r"with \d{3}|compressed response|speak (?:valid )?HTTP|redirects|HTTP \d{3}|without a response|is not a gpuherd"
 )
 _WORDS = {
     "unreachable": "cannot be reached",
-    "timeout": "no answer in time",
-    "link_lost": "the link was lost",
+    "timeout": "no response in time",
+    "link_lost": "connection lost",
     "login_refused": "login refused",
     "host_key_unknown": "host key unknown",
     "host_key_changed": "host key CHANGED",
     "host_key_revoked": "host key revoked",
-    "server_busy": "too many logins under way",
+    "server_busy": "too many logins at once",
     "ssh_config": "SSH configuration cannot be used",
     "session_refused": "no session",
     "command_refused": "the script was not run",
@@ -64,26 +64,26 @@ _WORDS = {
     "node_unproven": "the agent has another secret",
     "tls_failed": "TLS fails",
     "other_version": "another version",
-    "garbled": "not understood",
+    "garbled": "not valid",
     "too_large": "too large",
     "no_data": "nothing new",
     "replaced": "taken over by another hub",
 }
 _REMEDIES: dict[tuple[NodeWay, str], str] = {
-    ("ssh", "link_lost"): "see sshd's log there (`journalctl -u ssh`)",
-    ("ssh", "garbled"): "see what the login shell prints there",
-    ("pull", "link_lost"): "see the agent's log there (`journalctl -u gpuherd-agent`)",
+    ("ssh", "link_lost"): "check sshd's log there (`journalctl -u ssh`)",
+    ("ssh", "garbled"): "check what the login shell prints there",
+    ("pull", "link_lost"): "check the agent's log there (`journalctl -u gpuherd-agent`)",
     ("pull", "garbled"): "install the same version of gpuherd on both sides",
-    ("node_info", "link_lost"): "see what node_info.py prints there",
-    ("node_info", "garbled"): "is it node_info.py that listens on this port?",
-    ("xmlrpc", "link_lost"): "see what the RPC server prints there",
-    ("xmlrpc", "garbled"): "is it the old monitor's RPC server that listens on this port?",
-    ("http_files", "link_lost"): "see what the web server on the node prints",
-    ("http_files", "garbled"): "look into the files that the node serves",
+    ("node_info", "link_lost"): "check what node_info.py prints there",
+    ("node_info", "garbled"): "does node_info.py listen on this port?",
+    ("xmlrpc", "link_lost"): "check what the RPC server prints there",
+    ("xmlrpc", "garbled"): "does the old monitor's RPC server listen on this port?",
+    ("http_files", "link_lost"): "check what the web server on the node prints",
+    ("http_files", "garbled"): "check the files that the node serves",
     (
         "xmlrpc",
         "no_data",
-    ): "see what the old monitor's RPC server prints there, or whether it is another server",
+    ): "check what the old monitor's RPC server prints there, or whether it is another server",
 }
 """What to do where the way itself does not say so."""
 
@@ -109,7 +109,7 @@ def _after(stages: Sequence[str], reached: Collection[str]) -> Sequence[str]:
 
 def _of_nonsense(stages: Sequence[str], message: str) -> str:
     """Tell an answer that is none from one whose content is not understood."""
-    if "key" in stages and "is no gpuherd" in message:
+    if "key" in stages and "is not a gpuherd" in message:
         return "key"
     return "answer" if _UNANSWERED.search(message) else "parse"
 

@@ -25,18 +25,18 @@ def certificate_failure(error: ssl.SSLCertVerificationError, host: str) -> StepF
     if code == _NOT_YET_VALID:
         return StepFailed(
             "certificate not valid yet",
-            f"the certificate of {host} is not valid yet: set this machine's clock right",
+            f"the certificate of {host} is not valid yet: correct this machine's clock",
         )
     if code in _WRONG_NAME:
         return StepFailed(
-            "certificate for another name",
-            f"the certificate is not for {host}: write the name that it is for in agent.hub_url, or renew it",
+            "certificate is for another name",
+            f"the certificate is not for {host}: use the certificate's name in agent.hub_url, or renew it",
         )
     if code in _UNKNOWN_AUTHORITY:
         return StepFailed(
             "unknown authority",
-            f"the certificate of {host} is signed by an authority that this machine does not know: name that "
-            "authority's file in agent.tls_ca_file",
+            f"the certificate of {host} is signed by an authority that this machine does not know: set "
+            "agent.tls_ca_file to that authority's file",
         )
     return StepFailed(
         "certificate not accepted",

@@ -126,7 +126,7 @@ class Examination:
             host = ANYWHERE.get(address.host, address.host)
             try:
                 await connect(
-                    [host], address.port, f"restart the hub, {key} was perhaps added since it started"
+                    [host], address.port, f"restart the hub, {key} may have been added since it started"
                 )
             except StepFailed as failed:
                 self._journal.failed("door", f"{key}: {failed.fact}", f"{key}: {failed.remedy}")
@@ -147,11 +147,11 @@ class Examination:
             self._journal.failed(
                 "hub",
                 "no answer",
-                f"a hub runs with {self._config.hub.state_dir} but does not answer at {api.url} ({why}): it hangs, or "
-                "was started with another --listen than hub.listen says",
+                f"a hub runs with {self._config.hub.state_dir} but does not respond at {api.url} ({why}): "
+                "it hangs, or was started with a --listen other than hub.listen",
             )
         elif self._is_hub:
-            reason = f"no hub answers at {api.url} ({why})"
+            reason = f"no hub responds at {api.url} ({why})"
             self._journal.failed(
                 "hub", "not running", how_to_start("the hub", reason, "gpuherd-hub", "gpuherd hub run")
             )

@@ -38,7 +38,7 @@ async def examine(
         await _examine_host(config, host, journal)
         return
     file = config_file or next((place for place in default_config_files() if place.is_file()), None)
-    journal.ok("configuration", str(file) if file is not None else "no file; the defaults are good")
+    journal.ok("configuration", str(file) if file is not None else "no file; the defaults are fine")
     await Examination(config, journal, given_state_dir=state_dir).run()
 
 
@@ -50,11 +50,12 @@ async def _examine_host(config: Config, host: str, journal: Journal) -> None:
         journal.failed(
             "listed",
             "no hub here",
-            f"the way to {host} is walked from the hub, and this machine has not the hub's packages ({missing.name}): "
-            "run this on the hub; about this machine itself `gpuherd doctor` without a name tells more",
+            f"the connection to {host} is checked from the hub, and this machine does not have the hub's "
+            f"packages ({missing.name}): run this on the hub. To check this machine itself, run `gpuherd "
+            "doctor` without a name",
         )
         return
     try:
         await examination(config, host, journal).run()
     except Refused as refusal:
-        journal.failed("listed", "no name for a node", str(refusal))
+        journal.failed("listed", "not a node name", str(refusal))

@@ -80,7 +80,7 @@ async def look_into(settings: FolderSettings, base: Path) -> SeenFolder:
     try:
         return await in_thread(work, LOOK_SECONDS)
     except TimeoutError:
-        raise Failed(f"the folder {path} does not answer; is the server it is mounted from alive?") from None
+        raise Failed(f"the folder {path} does not respond; is the server it is mounted from up?") from None
 
 
 async def judge_drop(journal: Journal, found: FoundDrop) -> None:
@@ -93,7 +93,7 @@ async def judge_drop(journal: Journal, found: FoundDrop) -> None:
         journal.failed(
             "folder",
             f"{where}, but not in {HOSTS_NAME}",
-            f"{found.host} is not in {table}, which says whose files are shown: write it in, or remove the list",
+            f"{found.host} is not in {table}, the list of hosts to show: add it, or remove the list",
         )
     elif found.folder.list_trouble:
         journal.failed("folder", f"{HOSTS_NAME} cannot be used", f"{table}: {found.folder.list_trouble}")
@@ -101,8 +101,9 @@ async def judge_drop(journal: Journal, found: FoundDrop) -> None:
         journal.failed(
             "folder",
             f"{where}, renewed {age(old)} ago",
-            f"the files of {found.host} in {found.folder.path} were renewed {age(old)} ago, every {interval:g} s is "
-            "expected: see that the scripts still run there, and that the copying or the mount works",
+            f"the files of {found.host} in {found.folder.path} were updated {age(old)} ago, but every "
+            f"{interval:g} s is expected: check that the scripts still run there, and that the copying or "
+            "the mount works",
         )
     else:
         journal.ok("folder", f"{where}, renewed {age(old)} ago")
@@ -110,7 +111,7 @@ async def judge_drop(journal: Journal, found: FoundDrop) -> None:
         report = await in_thread(lambda: _read(found), LOOK_SECONDS)
     except TimeoutError:
         journal.failed(
-            "parse", "no answer", f"the folder {found.folder.path} does not answer while it is read"
+            "parse", "no answer", f"the folder {found.folder.path} does not respond while it is read"
         )
     except StepFailed as failed:
         journal.failed("parse", failed.fact, failed.remedy)
@@ -124,8 +125,8 @@ def _read(found: FoundDrop) -> Report:
     if not {"json", "gpus"} & found.drop.keys():
         raise StepFailed(
             "no GPUs",
-            f"{found.host}: there is neither {found.host}_gpus.csv nor {found.host}.json in {found.folder.path}; see "
-            "that the script which writes it runs",
+            f"{found.host}: there is neither {found.host}_gpus.csv nor {found.host}.json in "
+            f"{found.folder.path}; check that the script that writes it runs",
         )
     kinds = ["json"] if "json" in found.drop else list(found.drop)
     files: dict[str, bytes] = {}
@@ -135,8 +136,8 @@ def _read(found: FoundDrop) -> Report:
             if content is None:
                 raise StepFailed(
                     "being written",
-                    f"a file of {found.host} in {found.folder.path} changes right now or may not be read by this user; "
-                    "look again in a moment",
+                    f"a file of {found.host} in {found.folder.path} is being changed or cannot be read by "
+                    "this user; try again in a moment",
                 )
             files[kind] = content
     try:
@@ -149,8 +150,8 @@ def _read(found: FoundDrop) -> Report:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise StepFailed(
             "not understood",
-            f"{found.host}.json is no report: {clean(str(error), 160)}; write it with `gpuherd agent --once`, to "
-            "another name first, then rename it",
+            f"{found.host}.json is not a report: {clean(str(error), 160)}; write it with `gpuherd agent "
+            "--once` to a temporary file, then rename that",
         ) from error
     except Failed as failure:
         raise StepFailed("not understood", f"{found.host}: {failure}") from failure

@@ -134,9 +134,9 @@ class HubApi:
         except ConnectionRefusedError:
             raise NoHub("nothing listens there") from None
         except TimeoutError:
-            raise NoHub("it does not answer in time") from None
+            raise NoHub("it does not respond in time") from None
         except (OSError, http.client.HTTPException) as error:
-            raise NoHub(f"what listens there does not answer as a hub does ({error})") from error
+            raise NoHub(f"the server there does not respond like a hub ({error})") from error
 
     def _tls(self) -> ssl.SSLContext | None:
         """Believe nobody but who has the certificate that this hub was given; its name is not the loopback's."""
@@ -155,13 +155,13 @@ class HubApi:
 
 def _decoded(answer: Answer, kind: type[T]) -> T:
     if answer.status == 401:
-        raise NoHub("it tells nothing to this user; run this with sudo, or as the user that the hub runs as")
+        raise NoHub("it does not give this user any information; run this with sudo, or as the hub's user")
     if answer.status != 200:
-        raise NoHub(f"what listens there is no gpuherd hub (HTTP {answer.status})")
+        raise NoHub(f"the server there is not a gpuherd hub (HTTP {answer.status})")
     try:
         return msgspec.json.decode(answer.body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NoHub("what listens there is no gpuherd hub") from error
+        raise NoHub("the server there is not a gpuherd hub") from error
 
 
 def is_locked(file: Path) -> bool | None:

@@ -17,19 +17,19 @@ RECENT_SECONDS = 600.0
 _NO_TROUBLE = frozenset({"unproven"})
 _TELL_TIME = frozenset({"push", "pull", "ssh"})
 _WAYS = {
-    "push": "its agent dials this hub",
-    "pull": "this hub dials its agent",
+    "push": "its agent connects to this hub",
+    "pull": "this hub connects to its agent",
     "ssh": "over SSH",
-    "file": "its files are dropped into a folder",
+    "file": "its files are read from a folder",
     "gpustat": "it posts gpustat's JSON",
-    "node_info": "it answers as node_info.py does",
-    "xmlrpc": "it answers XML-RPC",
+    "node_info": "it responds like node_info.py",
+    "xmlrpc": "it responds to XML-RPC",
     "http_files": "it serves the files of gpu-run.sh",
 }
 _REMEDIES = {
     "push": "run `gpuherd doctor` on that machine: it says whether its agent runs and reaches this hub",
-    "file": "see that the scripts there still write their files, and that the copying or the mount works",
-    "gpustat": "see that run-this-on-every-node.sh runs there and posts to the address of legacy.gpustat.listen",
+    "file": "check that the scripts there still write their files, and that the copying or the mount works",
+    "gpustat": "check that run-this-on-every-node.sh runs there and posts to the address in legacy.gpustat.listen",
 }
 
 
@@ -77,17 +77,17 @@ class HubWord:
             silence = age(self._health.time - node.received_at)
             fact, reason = (
                 f"{node.state}: {way}; last report {silence} ago",
-                f"nothing has come from {node.name} for {silence}",
+                f"nothing has arrived from {node.name} for {silence}",
             )
         if trouble is not None:
             said = trouble.message
             if not said.startswith((node.id, node.name)):
                 said = f"{node.name}: {said}"
-            self._journal.failed("contact", f"{fact}; the hub complains", said)
+            self._journal.failed("contact", f"{fact}; the hub reports a problem", said)
         else:
             remedy = _REMEDIES.get(node.way, "the hub's log says more")
             if node.way == "push":
-                remedy += f", or if it is gone for good, forget it with `gpuherd node remove {node.id}`"
+                remedy += f", or, if it is gone for good, remove it with `gpuherd node remove {node.id}`"
             self._journal.failed("contact", fact, f"{reason}: {remedy}")
 
     def reading(self) -> None:
@@ -121,11 +121,12 @@ class HubWord:
             self._journal.failed(
                 "freshness",
                 "no new report",
-                f"the hub has had nothing new from {node.name} for {patience:g} s, every {interval:g} s is expected: "
+                f"the hub has received nothing new from {node.name} for {patience:g} s, but every "
+                f"{interval:g} s is expected: "
                 f"{_REMEDIES.get(node.way, 'the node is overloaded or the network is slow')}",
             )
         except NoHub as error:
-            self._journal.failed("freshness", "the hub is gone", f"the hub stopped answering: {error}")
+            self._journal.failed("freshness", "the hub is gone", f"the hub stopped responding: {error}")
         else:
             self._journal.ok("freshness", f"the hub gets new reports (every {interval:g} s)")
 
@@ -133,7 +134,7 @@ class HubWord:
         """Judge the node's clock by the hub's measurement."""
         skew = self._node.clock_skew_seconds
         if skew is None or self._node.way not in _TELL_TIME:
-            self._journal.skipped("clock", "it does not tell its time")
+            self._journal.skipped("clock", "it does not report its time")
         else:
             judge_clock(self._journal, skew, self._node.name, "the hub's")
 
@@ -143,13 +144,13 @@ class HubWord:
         if node.id in self._health.links.flapping:
             self._journal.failed(
                 "frames",
-                "two machines take turns",
+                "two machines replace each other",
                 f"two machines share the credential of {node.name} (a disk was cloned?): enrol one of them again",
             )
             return
         frames = next((entry for entry in self._health.nodes if entry.node_id == node.id), None)
         if frames is None or not frames.refused:
-            taken = "" if frames is None else f"{frames.accepted} taken, none refused"
+            taken = "" if frames is None else f"{frames.accepted} accepted, none rejected"
             self._journal.ok("frames", taken or "none refused")
             return
         count = sum(frames.refused.values())
@@ -160,8 +161,8 @@ class HubWord:
             self._journal.failed(
                 "frames",
                 fact,
-                f"the hub refuses what {node.name} sends: {frames.last_error or reasons}; install the same version of "
-                "gpuherd on both sides",
+                f"the hub rejects the reports of {node.name}: {frames.last_error or reasons}; install the "
+                "same version of gpuherd on both sides",
             )
         else:
             self._journal.ok("frames", f"{fact}, none lately")

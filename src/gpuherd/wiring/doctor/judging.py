@@ -28,7 +28,7 @@ def judge_reading(
     if not sentences and expected_gpus is not None and gpus < expected_gpus:
         promised = plural(expected_gpus, "GPU")
         sentences = [
-            f"the list says it has {promised}, {gpus} are seen: look for lost ones (`nvidia-smi`, `dmesg`)"
+            f"the list says {promised}, but {gpus} are visible: look for missing ones (`nvidia-smi`, `dmesg`)"
         ]
     if not sentences:
         journal.ok(step, fact)

@@ -28,13 +28,14 @@ class PullLink:
             if not is_locked(self._state_dir / "hub.lock"):
                 return None
             return (
-                f"a hub runs with {self._state_dir} but does not answer at {self._api.url}, and dialling the node "
-                "would take its link over: set hub.listen to where it listens"
+                f"a hub runs with {self._state_dir} but does not respond at {self._api.url}, and "
+                "connecting to the node would take over the hub's connection: set hub.listen to the "
+                "address it listens on"
             )
         try:
             return await self._settled(node_id)
         except NoHub as error:
-            return f"the hub at {self._api.url} stopped answering: {error}"
+            return f"the hub at {self._api.url} stopped responding: {error}"
 
     async def _settled(self, node_id: str) -> HubNode | None:
         """Wait until the hub has made contact, or knows why not: in between it may be dialling."""

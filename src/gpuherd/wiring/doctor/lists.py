@@ -22,7 +22,7 @@ async def ask_lists(config: Config) -> list[FoundList]:
         async with asyncio.timeout(FIND_SECONDS):
             return await find_lists(config)
     except TimeoutError:
-        raise Failed(f"the lists of nodes do not answer within {FIND_SECONDS:g} s") from None
+        raise Failed(f"the node lists cannot be read within {FIND_SECONDS:g} s") from None
 
 
 def looked_in(lists: Sequence[FoundList], others: Sequence[str] = ()) -> str:

@@ -32,16 +32,16 @@ async def resolve(host: str, where_listed: str, *, deadline_seconds: float = RES
         )
     except TimeoutError:
         raise StepFailed(
-            "the name server does not answer",
-            f"the name {host} cannot be looked up: no answer within {deadline_seconds:g} s; check the name servers in "
-            "/etc/resolv.conf",
+            "the name server does not respond",
+            f"the name {host} cannot be looked up: no response within {deadline_seconds:g} s; check the "
+            "name servers in /etc/resolv.conf",
         ) from None
     except (socket.gaierror, UnicodeError) as error:
         if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
             raise StepFailed(
-                "the name server does not answer",
-                f"the name {host} cannot be looked up: the name server fails for now; check /etc/resolv.conf and the "
-                "network",
+                "the name server does not respond",
+                f"the name {host} cannot be looked up: the name server fails at the moment; check "
+                "/etc/resolv.conf and the network",
             ) from error
         raise StepFailed(
             "no such name",
@@ -98,8 +98,8 @@ def _refusal(error: OSError, address: str, port: int, remedy: str) -> StepFailed
     if error.errno in _NO_ROUTE:
         return StepFailed(
             "no route",
-            f"there is no route to {address} ({system_reason(error)}): the machine is off, in a network that cannot be "
-            "reached from here, or a firewall turns us away",
+            f"there is no route to {address} ({system_reason(error)}): the machine is off, its network "
+            "cannot be reached from here, or a firewall rejects the connection",
         )
     if error.errno in _FORBIDDEN:
         return StepFailed(
@@ -115,13 +115,13 @@ async def _silent(address: str, port: int, seconds: float) -> StepFailed:
     if alive is not None:
         return StepFailed(
             "filtered",
-            f"{address} is up (it answers on port {alive}) but port {port} is silent: a firewall drops what is sent to "
-            "it; open the port for this machine",
+            f"{address} is up (it responds on port {alive}) but port {port} does not respond: a firewall "
+            "drops the packets; open the port for this machine",
         )
     return StepFailed(
         "timeout",
-        f"{address} gives no sign of life within {seconds:g} s: the machine is off or hangs, or a firewall drops "
-        "everything from here",
+        f"{address} does not respond within {seconds:g} s: the machine is off or hangs, or a firewall "
+        "drops everything from here",
     )
 
 

@@ -68,7 +68,7 @@ class HostExamination:
         if known is not None:
             await self._arrived(known, drop)
         elif drop is not None:
-            self._journal.ok("listed", "in no list; its files are dropped into a folder")
+            self._journal.ok("listed", "not in any list; its files are read from a folder")
             await judge_drop(self._journal, drop)
             self._tell_unknown(drop)
         else:
@@ -92,7 +92,7 @@ class HostExamination:
         if way == "pull":
             word = await PullLink(self._api, self._health, self._config.hub.state_dir).look(node_id)
             if isinstance(word, HubNode) and self._health is not None:
-                self._journal.skipped("key", "the hub's link is not disturbed")
+                self._journal.skipped("key", "the hub's connection is not disturbed")
                 await HubWord(self._api, self._health, word, self._journal).tell()
                 return
             if isinstance(word, str):
@@ -115,14 +115,14 @@ class HostExamination:
             name = owner[1]
             self._journal.skipped(
                 "user",
-                f"the hub's folder belongs to {name}, whose SSH keys may be others than yours; better: "
-                f"sudo -u {name} gpuherd doctor {self._host}",
+                f"the hub's folder belongs to {name}, whose SSH keys may differ from yours; better: sudo "
+                f"-u {name} gpuherd doctor {self._host}",
             )
 
     async def _hubs_view(self, node_id: str, name: str) -> None:
         """Say how the running hub itself fares with the node."""
         if self._health is None:
-            self._journal.skipped("hub", f"no hub answers at {self._api.url} ({self._no_hub})")
+            self._journal.skipped("hub", f"no hub responds at {self._api.url} ({self._no_hub})")
             return
         was_well = is_well(self._journal.steps)
         node = await (self._hub_when_it_has_looked(node_id) if was_well else self._ask_hub(node_id))
@@ -142,8 +142,9 @@ class HostExamination:
             self._journal.failed(
                 "hub",
                 f"shows it {node.state}",
-                f"{name} can be reached now, but not yet by the running hub, which says: {said}; it tries again by "
-                "itself; if this stays, its user has other keys or it was started before the configuration was changed",
+                f"{name} can be reached now, but the running hub has not reached it yet. It reports: "
+                f"{said}. It retries automatically; if this persists, its user has other keys, or it was "
+                "started before the configuration was changed",
             )
         else:
             self._journal.skipped("hub", f"shows it {node.state}")
@@ -189,14 +190,14 @@ class HostExamination:
         )
 
     async def _arrived(self, node: HubNode, drop: FoundDrop | None) -> None:
-        kind = "has enrolled" if node.way == "push" else f"comes by itself ({node.way})"
-        self._journal.ok("listed", f"in no list: it {kind} and is known to the hub as {node.id}")
+        kind = "has enrolled" if node.way == "push" else f"connects on its own ({node.way})"
+        self._journal.ok("listed", f"not in any list: it {kind} and is known to the hub as {node.id}")
         if node.way == "file" and drop is None and self._config.folders:
             paths = ", ".join(str(folder.path) for folder in self._folders)
             self._journal.failed(
                 "folder",
                 "no files",
-                f"there are no files of {node.name} in {paths}; see that they are copied there",
+                f"there are no files of {node.name} in {paths}; check that they are copied there",
             )
         elif drop is not None:
             await judge_drop(self._journal, drop)
@@ -211,7 +212,7 @@ class HostExamination:
                 "not running",
                 how_to_start(
                     "the hub",
-                    f"no hub answers at {self._api.url} ({self._no_hub})",
+                    f"no hub responds at {self._api.url} ({self._no_hub})",
                     "gpuherd-hub",
                     "gpuherd hub run",
                 ),
@@ -236,7 +237,7 @@ class HostExamination:
             f"the folder {folder.path} ({plural(len(folder.drops), 'node')})" for folder in self._folders
         ]
         if self._config.legacy.gpustat is not None and self._health is not None:
-            places.append("what was posted to legacy.gpustat")
+            places.append("the posts to legacy.gpustat")
         return places
 
     # -- unknown ones ----------------------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ class HostExamination:
     async def _unlisted(self, lists: Sequence[FoundList]) -> None:
         if self._no_word and not any(found.nodes for found in lists):
             self._journal.failed(
-                "listed", "not told", f"whether {self._host} is enrolled only the hub knows: {self._no_word}"
+                "listed", "not told", f"only the hub knows whether {self._host} is enrolled: {self._no_word}"
             )
             return
         names = [node.target.name for found in lists for node in found.nodes]
@@ -253,18 +254,21 @@ class HostExamination:
             names += [node.node_id for node in self._health.nodes]
         broken = next((found for found in lists if found.trouble), None)
         if broken is not None:
-            remedy = f"{broken.name} cannot be read, so {self._host} may be missing because of that: {broken.trouble}"
+            remedy = (
+                f"{broken.name} cannot be read, which may be why {self._host} is missing: {broken.trouble}"
+            )
         else:
             unknown = (
                 "the hub does not know it either"
                 if self._health is not None
-                else "no hub runs here that could say whether it is enrolled"
+                else "no hub runs here to tell whether it is enrolled"
             )
             near = resembling(self._host, names) or "; list it in a [[nodes]] table, or enrol it"
             remedy = (
-                f"{self._host} is in no list ({looked_in(lists, self._other_places())}) and {unknown}{near}"
+                f"{self._host} is not in any list ({looked_in(lists, self._other_places())}) and "
+                f"{unknown}{near}"
             )
-        self._journal.failed("listed", "in no list", remedy)
+        self._journal.failed("listed", "not in any list", remedy)
         try:
             target = structs.replace(parse_host(self._host, "the command line"), place="what you typed")
         except Misconfigured:

@@ -26,7 +26,7 @@ async def examine_own_gpus(settings: AgentSettings, journal: Journal, *, is_node
             report = await _read(settings)
     except TimeoutError:
         journal.failed(
-            STEP, "no answer", "this machine's GPUs cannot be read: the driver hangs; reboot if it stays so"
+            STEP, "no answer", "this machine's GPUs cannot be read: the driver hangs; reboot if this persists"
         )
         return
     except (Failed, Misconfigured) as error:

@@ -28,10 +28,10 @@ async def examine_records(location: str, journal: Journal) -> None:
     except Misconfigured as error:
         journal.failed("records", "cannot be opened", str(error))
     except TimeoutError:
-        journal.failed("records", "no answer", f"the records at {place} do not answer; is the server alive?")
+        journal.failed("records", "no answer", f"the database at {place} does not respond; is the server up?")
     except SQLAlchemyError as error:
         journal.failed(
-            "records", "cannot be opened", f"cannot open the records at {place}: {reason_of(error)}"
+            "records", "cannot be opened", f"cannot open the database at {place}: {reason_of(error)}"
         )
     else:
         journal.ok("records", f"{place}, {fact}")
@@ -39,7 +39,7 @@ async def examine_records(location: str, journal: Journal) -> None:
 
 def _look(location: str) -> str:
     url = records_url(location)
-    new = "empty: its tables are made when the hub starts first"
+    new = "empty: its tables are created at the hub's first start"
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         return new  # opening it would make it
     engine = records_engine(url)
@@ -52,6 +52,6 @@ def _look(location: str) -> str:
     finally:
         engine.dispose()
     if not hubs:
-        return "no hub runs on them"
+        return "no hub is using it"
     running = ", ".join(f"{hub.host} (process {hub.pid}, {age(hub.age_seconds)} ago)" for hub in hubs)
     return f"in use by the hub on {running}"

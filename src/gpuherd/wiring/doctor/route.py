@@ -55,18 +55,18 @@ async def find_route(target: Target, reach: ReachSettings, accepted_keys_file: P
         login = await in_thread(lambda: book.login(target, Progress(clean(target.name))), READ_SECONDS)
     except TimeoutError:
         raise StepFailed(
-            "files do not answer",
-            f"{target.name}: the SSH configuration or a key cannot be read within {READ_SECONDS:g} s; is the file "
-            "system they are on alive?",
+            "files cannot be read",
+            f"{target.name}: the SSH configuration or a key cannot be read within {READ_SECONDS:g} s; is "
+            "their file system available?",
         ) from None
     first = login.hops[0] if login.hops else login
     note = ""
     if login.hops:
         note = f"jump host {first.where}"
     elif login.alias not in (login.host, target.name):
-        note = f"{login.alias} of the SSH configuration"
+        note = f"{login.alias} in the SSH configuration"
     elif login.alias != login.host:
-        note = "by the SSH configuration"
+        note = "from the SSH configuration"
     return Route(
         host=first.host,
         port=first.port,

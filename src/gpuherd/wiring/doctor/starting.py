@@ -22,4 +22,6 @@ def how_to_start(what: str, reason: str, unit: str, command: str) -> str:
         return f"{reason}: start it with `{command}`"
     if words:
         return f"the service of {what} does not start: {words}"
-    return f"{reason}: start it with `systemctl start {unit}`; why it ended: `journalctl -u {unit}`"
+    return (
+        f"{reason}: start it with `systemctl start {unit}`; to see why it stopped, run `journalctl -u {unit}`"
+    )

@@ -22,15 +22,15 @@ _STEP = "state folder"
 def examine_state_folder(folder: Path, journal: Journal) -> None:
     """Look at the folder; everything that is wrong has its own line."""
     if not is_there(folder) and may_be_looked_into(folder.parent):
-        journal.skipped(_STEP, f"{folder} is made when the hub starts first")
+        journal.skipped(_STEP, f"{folder} is created at the hub's first start")
         return
     owner_id, owner = owner_of(folder) or (None, "someone else")
     if not os.access(folder, os.W_OK | os.X_OK):
         journal.failed(
             _STEP,
             "not writable",
-            f"this user may not write {folder}, which belongs to {owner}: run the hub and this as {owner}, or choose "
-            "another hub.state_dir",
+            f"this user cannot write to {folder}, which belongs to {owner}: run the hub and this command "
+            f"as {owner}, or choose another hub.state_dir",
         )
         return
     free = shutil.disk_usage(folder).free
@@ -46,27 +46,29 @@ def _troubles(folder: Path, free_bytes: int) -> Iterator[StepFailed]:
     if free_bytes < LEAST_FREE_BYTES:
         yield StepFailed(
             f"{size(free_bytes)} free",
-            f"only {size(free_bytes)} are free for {folder}: free some space, or reports are not saved",
+            f"only {size(free_bytes)} are free for {folder}: free some space, otherwise reports are not "
+            "saved",
         )
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
         yield StepFailed(
             "writable by others",
-            f"other users can write to {folder} (mode {mode:04o}), and could replace the hub's records: "
+            f"other users can write to {folder} (mode {mode:04o}), and could replace the hub's database: "
             f"chmod go-w {folder}",
         )
     readable = next(_readable_by_all(folder), None)
     if readable is not None:
         yield StepFailed(
             "readable by others",
-            f"every user can read {readable}, which may hold secrets: chmod -R o-rwx {folder}",
+            f"every user can read {readable}, which may contain secrets: chmod -R o-rwx {folder}",
         )
     damaged = folder / "state.sqlite.damaged"
     if is_there(damaged):
         since = age(max(0.0, time.time() - damaged.stat().st_mtime))
         yield StepFailed(
-            "a damaged file was set aside",
-            f"state.sqlite was damaged and set aside (last written {since} ago): check the disk, then delete {damaged}",
+            "a damaged file was moved aside",
+            f"state.sqlite was damaged and moved aside (last written {since} ago): check the disk, then "
+            f"delete {damaged}",
         )
 
 

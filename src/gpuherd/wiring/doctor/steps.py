@@ -25,7 +25,7 @@ class Step(Struct, frozen=True, kw_only=True):
     fact: Annotated[str, Meta(description="What was found, in a few words.")] = ""
     remedy: Annotated[
         str | None,
-        Meta(description="What is wrong and how to mend it, in one sentence; only of failed steps."),
+        Meta(description="What is wrong and how to fix it, in one sentence; only for failed steps."),
     ] = None
 
 

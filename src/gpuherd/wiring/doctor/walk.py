@@ -123,7 +123,7 @@ class Walk:
             self._journal.skipped("connect", "a ProxyCommand makes the connection")
             return
         address = await connect(addresses, route.port, route.remedy)
-        self._journal.ok("connect", f"{address} port {route.port} takes connections")
+        self._journal.ok("connect", f"{address} port {route.port} accepts connections")
 
     # -- to the first report ---------------------------------------------------------------------------------------
 
@@ -151,11 +151,11 @@ class Walk:
             }
         if self._way == "pull":
             tls = "TLS is verified and " if getattr(self._reach, "is_tls", False) else ""
-            key = f"{tls}both sides have proven that they know the node's secret"
+            key = f"{tls}both sides have proved that they know the node's secret"
         elif isinstance(self._reach, NodeInfoSettings) and self._reach.password_file is None:
-            key = "it takes the password of the tool's README, which everyone knows: change it"
+            key = "it accepts the default password from the tool's README: change it"
         else:
-            key = "the password is right"
+            key = "the password is correct"
         return {"key": key, "answer": "it answers"}
 
     async def _first_report(self, task: asyncio.Task[None], facts: dict[str, str]) -> bool:
@@ -163,7 +163,7 @@ class Walk:
         milestones = self._recorder.milestones
         due = asyncio.get_running_loop().time() + self._deadline_seconds
         if "key" not in self._stages:
-            self._journal.skipped("key", "this protocol knows no credential")
+            self._journal.skipped("key", "this protocol has no credentials")
         for position, stage in enumerate(self._stages):
             proof = frozenset(self._stages[position:])  # whoever got further has passed this one, too
             try:
@@ -200,7 +200,7 @@ class Walk:
         remedy = (
             "a command on it hangs, look for processes in state D there"
             if self._is_thorough
-            else f"it is slow, or a command on it hangs: `gpuherd doctor {name}` takes more time"
+            else f"it is slow, or a command on it hangs: `gpuherd doctor {name}` waits longer"
         )
         self._journal.failed(
             stage, "no report in time", f"{name}: no report within {self._deadline_seconds:g} s; {remedy}"
@@ -225,7 +225,7 @@ class Walk:
     async def _freshness(self, task: asyncio.Task[None]) -> None:
         interval, arrived = self._reach.interval_seconds, self._recorder.arrived_at
         if interval > LONGEST_INTERVAL_SECONDS:
-            self._journal.skipped("freshness", f"it is asked every {interval:g} s; not waited for")
+            self._journal.skipped("freshness", f"it is polled every {interval:g} s; not waited for")
             return
         patience = 2 * max(interval, _READS_SECONDS.get(self._way, 0.0)) + 3.0
         try:
@@ -235,14 +235,15 @@ class Walk:
             self._journal.failed(
                 "freshness",
                 "no second report",
-                f"{self._target.name}: a first report came but no second within {patience:g} s, although it is asked "
-                f"every {interval:g} s; the node is overloaded or a command hangs, see `uptime` and `nvidia-smi` there",
+                f"{self._target.name}: a first report came but no second within {patience:g} s, although "
+                f"it is polled every {interval:g} s; the node is overloaded or a command hangs; check "
+                "`uptime` and `nvidia-smi` there",
             )
             return
         if is_fresh:
             gap = arrived[1] - arrived[0]
             self._journal.ok(
-                "freshness", f"the next report came after {gap:.1f} s (asked every {interval:g} s)"
+                "freshness", f"the next report came after {gap:.1f} s (polled every {interval:g} s)"
             )
         else:
             self._fail("freshness", _why(task, self._target.name))
@@ -250,7 +251,7 @@ class Walk:
     def _clock(self) -> None:
         skews = self._recorder.skews_seconds
         if self._way not in _TELL_TIME or not skews:
-            self._journal.skipped("clock", "it does not tell its time")
+            self._journal.skipped("clock", "it does not report its time")
             return
         # A report is late by the time that its commands took: the largest value is the nearest.
         skew = max(skews)
@@ -270,9 +271,9 @@ def _why(task: asyncio.Task[None], name: str) -> ContactFailed:
         log.error("unexpected error while checking %s", name, exc_info=error)
         return ContactFailed(
             "fault_of_gpuherd",
-            f"{name}: {type(error).__name__} while it was followed; this is a fault of gpuherd",
+            f"{name}: {type(error).__name__} during the check; this is a bug in gpuherd",
         )
-    return ContactFailed("link_lost", f"{name}: the contact has ended")
+    return ContactFailed("link_lost", f"{name}: the connection has ended")
 
 
 @asynccontextmanager

@@ -32,10 +32,10 @@ def closing(steps: Sequence[Step], subject: str | None = None) -> list[str]:
     sentences = [step.remedy or step.fact for step in broken(steps)]
     if subject is None:
         if len(sentences) < 2:
-            return sentences or ["All is well."]
-        return [f"{len(sentences)} things are wrong:", *(f"- {sentence}" for sentence in sentences)]
+            return sentences or ["No problems found."]
+        return [f"{len(sentences)} problems found:", *(f"- {sentence}" for sentence in sentences)]
     if not sentences:
-        return [f"{subject}: all is well."]
+        return [f"{subject}: no problems found."]
     first, *others = sentences
     told = first if first.startswith(subject) else f"{subject}: {first}"
     return [told, *(f"Also: {other}" for other in others)]

@@ -66,15 +66,15 @@ async def ask_once(
     clock = clock or SystemClock()
     if not config.nodes:
         raise Misconfigured(
-            f"{config.source.name}: there is no [[nodes]] table, so there is nobody to ask; "
-            "add one, or ask a hub with --hub"
+            f"{config.source.name}: there is no [[nodes]] table, so there is nothing to poll; add one, or "
+            "query a hub with --hub"
         )
     lists = await find_lists(config)
     troubles = [found.trouble for found in lists if found.trouble is not None]
     if len(troubles) == len(lists):
         raise Misconfigured("; ".join(troubles))
     if not troubles and not any(found.nodes for found in lists):
-        raise Misconfigured(f"{config.source.name}: the lists name no host at all, so there is nobody to ask")
+        raise Misconfigured(f"{config.source.name}: the lists contain no hosts, so there is nothing to poll")
     fleet = Fleet(
         clock=clock, settings=config.availability, names=display_names(config), privacy=config.privacy
     )
@@ -162,7 +162,7 @@ class _Inquiry:
                     notices.append(
                         FleetNotice(
                             code="node_refused",
-                            message=clean(f"{node.target.name} is left out: {error}", SENTENCE_LENGTH),
+                            message=clean(f"{node.target.name} is skipped: {error}", SENTENCE_LENGTH),
                         )
                     )
                     continue
@@ -210,9 +210,7 @@ class _Inquiry:
         name = clean(target.name)
         if way is None:
             # It hands over what it has kept to whoever asks: that must be the hub.
-            return ContactFailed(
-                "no_data", f"{name}: an agent that listens is asked by its hub alone; use --hub"
-            )
+            return ContactFailed("no_data", f"{name}: only its hub can poll a listening agent; use --hub")
         asked = _Asked(node_id, self._fleet, self._round_seconds)
         following = asyncio.ensure_future(way.follow(target, asked))
         answered = asyncio.ensure_future(asked.answered.wait())
@@ -242,11 +240,11 @@ class _Inquiry:
         except Refused as refusal:
             return ContactFailed("garbled", f"{name}: {refusal}")
         except asyncio.CancelledError:
-            return ContactFailed("link_lost", f"{name}: the contact was broken off")
+            return ContactFailed("link_lost", f"{name}: the connection was cancelled")
         except Exception as error:
             log.exception("unexpected error while polling %s", name)
             return ContactFailed("hub_error", f"{name}: {type(error).__name__} in gpuherd")
-        return ContactFailed("link_lost", f"{name}: the contact has ended")
+        return ContactFailed("link_lost", f"{name}: the connection has ended")
 
 
 def _forget_outcome(following: asyncio.Future[None]) -> None:

@@ -92,7 +92,7 @@ def _header(herd: Herd, settings: PageSettings) -> list[str]:
     parts = [
         f"<header>\n<h1>{escape(settings.title)}</h1>\n",
         f'<p>Last update: <time id="written" datetime="{machine_moment(herd.time)}">{escape(written)}</time></p>\n',
-        '<p id="age">This is how it was then, not how it is now.</p>\n',
+        '<p id="age">This page shows the state at that time, not the current state.</p>\n',
         *_totals(herd),
     ]
     notices = herd.notices[:TOLD_NOTICES]
@@ -111,7 +111,7 @@ def _totals(herd: Herd) -> list[str]:
         if counts[shown.word] or shown.word == "free"
     ]
     if silent:
-        chips.append(f'<li class="dark">✕ {silent} {"host" if silent == 1 else "hosts"} not heard of</li>')
+        chips.append(f'<li class="dark">✕ {silent} {"host" if silent == 1 else "hosts"} offline</li>')
     if broken := sum(node.is_in_fault for node in herd.nodes):
         chips.append(f'<li class="fault">✕ {broken} {"host" if broken == 1 else "hosts"} in fault</li>')
     free = Counter(gpu.short_name or gpu.facts.name for _, gpu in herd.units() if gpu.state == "free")
@@ -146,9 +146,7 @@ def _last(node: Node, now: float, zone: tzinfo | None) -> str:
     if node.received_at is None:
         return ""
     ago = span_text(now - node.received_at)
-    return (
-        f". Last heard of {escape(long_moment(node.received_at, zone))}, {ago} before this page was written"
-    )
+    return f". Last report {escape(long_moment(node.received_at, zone))}, {ago} before this page was written"
 
 
 def _footer(settings: PageSettings) -> list[str]:
@@ -157,7 +155,7 @@ def _footer(settings: PageSettings) -> list[str]:
         links = ", ".join(
             f'<a href="./{quote(name, errors="replace")}">{escape(name)}</a>' for name in settings.downloads
         )
-        parts.append(f"<p>The same as a file: {links}</p>\n")
+        parts.append(f"<p>Download: {links}</p>\n")
     if settings.reload_seconds is not None:
         parts.append(f"<p>The page reloads every {settings.reload_seconds} s, unless details are open.</p>\n")
     parts.append(

@@ -55,15 +55,15 @@ def _place(file: Path) -> Path:
             break
         if not _is_own(found):
             raise Failed(
-                f"{place}: is a link that someone else (user {found.st_uid}) has put there, and is not followed; "
-                "remove it, or name a file in a folder of your own"
+                f"{place}: is a link that someone else (user {found.st_uid}) has put there, and is not "
+                "followed; remove it, or choose a file in one of your own folders"
             )
         target = place.parent / place.readlink()
         place = target.parent.resolve() / target.name
     if stat.S_ISDIR(found.st_mode):
-        raise Failed(f"{file}: is a folder; name the file to be written")
+        raise Failed(f"{file}: is a folder; give the file to write")
     if not stat.S_ISREG(found.st_mode):
-        raise Failed(f"{file}: is not a regular file and is left alone; name another file")
+        raise Failed(f"{file}: is not a regular file and was not changed; choose another file")
     return place
 
 
@@ -109,21 +109,21 @@ def _telling(file: Path, done: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise Failed(f"{file}: there is no folder {file.parent}; make it, or name another") from None
+        raise Failed(f"{file}: there is no folder {file.parent}; create it, or choose another") from None
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0, "name another place")
-        rest = f"{', '.join(done)}: new already, the rest" if done else "What was there"
+        remedy = _REMEDIES.get(error.errno or 0, "choose another place")
+        rest = f"{', '.join(done)}: already written; the rest" if done else "The previous content"
         raise Failed(
             f"{file}: cannot be written ({error.strerror}); {remedy}. {rest} stays as it was"
         ) from error
 
 
 _REMEDIES = {
-    errno.EACCES: "let this user write in that folder",
-    errno.EPERM: "let this user write in that folder",
-    errno.EROFS: "the file system is mounted read-only, or a unit of systemd lets its service not write there "
-    "(ReadWritePaths=)",
-    errno.ENOSPC: "make room on that disk",
+    errno.EACCES: "let this user write to that folder",
+    errno.EPERM: "let this user write to that folder",
+    errno.EROFS: "the file system is mounted read-only, or the systemd unit does not allow its service to "
+    "write there (ReadWritePaths=)",
+    errno.ENOSPC: "free some space on that disk",
     errno.EDQUOT: "the user's quota is used up",
-    errno.EFBIG: "a limit on the size of files (ulimit -f) is in the way",
+    errno.EFBIG: "a limit on the size of files (ulimit -f) prevents it",
 }

@@ -23,7 +23,7 @@ __all__ = ["read_comments_json"]
 _PAGE_ZONE = re.compile(
     rb"""^[^/#\n]*date_default_timezone_set\s*\(\s*["']([^"'\n]{1,64})["']""", re.MULTILINE
 )
-_HERE = "this machine's zone; if the old page ran elsewhere, say it with --zone"
+_HERE = "this machine's time zone; if the old page ran elsewhere, set it with --zone"
 
 
 def read_comments_json(file: Path, wishes: Wishes) -> Reading:
@@ -52,7 +52,7 @@ def read_comments_json(file: Path, wishes: Wishes) -> Reading:
     if past:
         notes.append(Note(None, f"{past} {'entry is' if past == 1 else 'entries are'} past and not booked"))
     notes += [Note(None, str(complaint), False) for complaint in comments.complaints]
-    notes.append(Note(None, f"dates are taken for {zone.key}, {why}"))
+    notes.append(Note(None, f"dates are read as {zone.key}, {why}"))
     entry = BookingsEntry(file=str(file), zone=zone.key)
     return Reading(file=str(file), what="bookings of an old page", notes=tuple(notes), entries=(entry,))
 
@@ -61,7 +61,7 @@ def _zone(file: Path, wishes: Wishes) -> tuple[ZoneInfo, str]:
     """Give the zone of a file's dates and why: as someone said, as the page sets it, else that of this machine."""
     try:
         if wishes.zone is not None:
-            return read_zone(wishes.zone), "as --zone says"
+            return read_zone(wishes.zone), "from --zone"
     except Unfit as error:
         raise Misconfigured(f"--zone {quoted(wishes.zone or '')}: {error}") from error
     beside = (folder / "index.php" for folder in (file.parent, file.parent.parent))
@@ -71,7 +71,7 @@ def _zone(file: Path, wishes: Wishes) -> tuple[ZoneInfo, str]:
                 found = _PAGE_ZONE.search(opened.read(MAX_FILE_BYTES))
             if found is not None:
                 zone = read_zone(found[1].decode("ascii", errors="replace"))
-                return zone, f"as {page.name} sets it; if that is wrong, say it with --zone"
+                return zone, f"as {page.name} sets it; if that is wrong, set it with --zone"
     try:
         return read_zone(machine_zone() or "UTC"), _HERE
     except Unfit:

@@ -32,7 +32,8 @@ def read_consul_json(content: dict[str, Any], file: Path, wishes: Wishes) -> Rea
         notes.append(
             Note(
                 None,
-                "their files at port 8114 are fetched, as by fetch_stats.py; choose another way with --by",
+                "their files are fetched from port 8114, as fetch_stats.py does; choose another "
+                "connection with --by",
             )
         )
     notes += [Note(None, f"{key}: not needed", False) for key in content if key != KEY]

@@ -57,7 +57,7 @@ class Draft:
                 if any(
                     located(folder.path, self._folder) == Path(entry.path) for folder in self._config.folders
                 ):
-                    self.remarks.append(f"{entry.path}: is watched already")
+                    self.remarks.append(f"{entry.path}: is already watched")
                 else:
                     self._append(entry, origin)
             case KeysEntry():
@@ -68,7 +68,7 @@ class Draft:
     def _add_nodes(self, entry: NodesEntry, origin: str) -> None:
         for number, group in enumerate(self._config.nodes):
             if group.find is not None and self._is_same(group.find, entry, origin):
-                self.remarks.append(f"{origin}: is there already (nodes[{number}])")
+                self.remarks.append(f"{origin}: is already there (nodes[{number}])")
                 return
         if entry.targets:
             doubled = [
@@ -77,12 +77,12 @@ class Draft:
                 if target.name.lower() in self._named or target.address.lower() in self._addresses
             ]
             if len(doubled) == len(entry.targets):
-                self.remarks.append(f"{origin}: all its hosts are listed already; not added twice")
+                self.remarks.append(f"{origin}: all its hosts are already listed; not added twice")
                 return
             if doubled:
                 self.remarks.append(
-                    f"{origin}: {', '.join(doubled[:10])} {'is' if len(doubled) == 1 else 'are'} listed already; "
-                    "take them out of one of the lists"
+                    f"{origin}: {', '.join(doubled[:10])} {'is' if len(doubled) == 1 else 'are'} already "
+                    "listed; remove them from one of the lists"
                 )
         if self._append(entry, origin):
             self._named |= {target.name.lower() for target in entry.targets or ()}
@@ -93,7 +93,7 @@ class Draft:
         if there is not None:
             same = there.listen.rpartition(":")[2] == entry.listen.rpartition(":")[2]
             self.remarks.append(
-                f"{origin}: legacy.gpustat is there already"
+                f"{origin}: legacy.gpustat is already there"
                 + (
                     ""
                     if same
@@ -101,7 +101,7 @@ class Draft:
                 )
             )
         elif not entry.networks and block(entry, origin) in self.text.replace("\r\n", "\n"):
-            self.remarks.append(f"{origin}: is noted already; it still needs --network")
+            self.remarks.append(f"{origin}: is already noted; it still needs --network")
         else:
             self._append(entry, origin)
 
@@ -110,15 +110,15 @@ class Draft:
         if there is None:
             self._append(entry, origin)
         elif there.file is not None and located(there.file, self._folder) == Path(entry.file):
-            self.remarks.append(f"{origin}: is taken over already (bookings.comments)")
+            self.remarks.append(f"{origin}: is already imported (bookings.comments)")
         else:
-            self.remarks.append(f"{origin}: bookings.comments is set already, to something else; it stays")
+            self.remarks.append(f"{origin}: bookings.comments is already set to another value, which is kept")
 
     def _add_keys(self, entry: KeysEntry, origin: str) -> None:
         there = self._table(entry.table)
         if there is None and entry.table == _NEEDED:
             self.remarks.append(
-                f"{origin}: {', '.join(entry.values)} belong to {_NEEDED}, which is not there; import "
+                f"{origin}: {', '.join(entry.values)} belong to {_NEEDED}, which is missing; import "
                 "run-this-on-every-node.sh with --network, then this file again"
             )
             return
@@ -136,7 +136,7 @@ class Draft:
                 self._grow(entry.table, key, missing, origin)
             else:
                 self.remarks.append(
-                    f"{origin}: {entry.table}: {key} is set already, to something else; it stays"
+                    f"{origin}: {entry.table}: {key} is already set to another value, which is kept"
                 )
         if same:
             self.remarks.append(
@@ -173,7 +173,7 @@ class Draft:
 
     def _by_hand(self, entry: Entry, origin: str) -> None:
         self.remarks.append(
-            f"{origin}: could not be put into {self._output}, which is laid out in another way; add this by hand:\n"
+            f"{origin}: could not be added to {self._output}, which has another layout; add this by hand:\n"
             + block(entry, origin)
         )
 

@@ -24,7 +24,8 @@ _RPC_GROUP = "rpcservers"
 _OWN_GROUPS = {"all", "ungrouped"}
 _HOST_KEYS = Note(
     None,
-    "host keys must be known to gpuherd, the old tool took any: accept them with `gpuherd hub accept-key --all`",
+    "gpuherd accepts only known host keys, while the old tool accepted any; accept them with `gpuherd hub "
+    "accept-key --all`",
 )
 
 
@@ -39,7 +40,8 @@ def read_hosts_txt(text: str, file: Path, wishes: Wishes) -> Reading:
         notes.append(
             Note(
                 None,
-                "taken for nodes that run node_info.py (port 7080); if they are others, say so with --by",
+                "assumed to run node_info.py (port 7080); if they do not, choose another connection with "
+                "--by",
             )
         )
     entry = _entry(file, "hosts_file", targets, _reach(by, wishes), wishes)
@@ -54,9 +56,9 @@ def read_config_ini(text: str, file: Path, wishes: Wishes) -> Reading:
     by = wishes.by or "ssh"
     notes += [_host_note(target) for target in config.targets]
     if config.user is not None:
-        notes.append(Note(_line(text, "user"), f"user {config.user}: who logs in"))
+        notes.append(Note(_line(text, "user"), f"user {config.user}: the user to log in as"))
     if config.key_file is not None:
-        notes.append(Note(_line(text, "key_filename"), f"key {config.key_file}: what logs in"))
+        notes.append(Note(_line(text, "key_filename"), f"key {config.key_file}: the key to log in with"))
         if not Path(config.key_file).is_file():
             notes.append(
                 Note(_line(text, "key_filename"), f"there is no key {config.key_file} on this machine", False)
@@ -87,9 +89,7 @@ def read_config_yml(text: str, file: Path, wishes: Wishes) -> Reading:
     is_rpc = by == "xmlrpc"
     if config.rpc_port is not None:
         sentence = (
-            f"rpc_port {config.rpc_port}: where the nodes answer"
-            if is_rpc
-            else "rpc_port: not needed with --by"
+            f"rpc_port {config.rpc_port}: the nodes' port" if is_rpc else "rpc_port: not needed with --by"
         )
         notes.append(Note(_line(text, "rpc_port"), sentence, is_rpc))
         if is_rpc and wishes.copy:
@@ -97,7 +97,7 @@ def read_config_yml(text: str, file: Path, wishes: Wishes) -> Reading:
     if config.rpc_timeout_seconds is not None:
         seconds = min(max(config.rpc_timeout_seconds, 0.1), 300.0)
         sentence = (
-            f"rpc_timeout: an answer may take {seconds:g} s"
+            f"rpc_timeout: wait {seconds:g} s for a response"
             if is_rpc
             else "rpc_timeout: not needed with --by"
         )
@@ -105,12 +105,10 @@ def read_config_yml(text: str, file: Path, wishes: Wishes) -> Reading:
         if is_rpc:
             reach["deadline_seconds"] = seconds
     if config.web_port is not None:
-        sentence = (
-            f"web_port {config.web_port}: the page listens where hub.listen says; set that for this port"
-        )
+        sentence = f"web_port {config.web_port}: the page listens on hub.listen; set that to use this port"
         notes.append(Note(_line(text, "web_port"), sentence, False))
     if wishes.copy and not config.targets:
-        raise Misconfigured(f"{file}: lists no hosts; there is nothing to copy")
+        raise Misconfigured(f"{file}: contains no hosts; there is nothing to copy")
     entry = _entry(file, "yaml", config.targets, reach, wishes)
     what = f"the config.yml of the XML-RPC monitor with {_count(config.targets)}"
     return Reading(file=str(file), what=what, notes=tuple(notes), entries=(entry,))
@@ -124,7 +122,7 @@ def read_ansible_hosts(text: str, file: Path, wishes: Wishes) -> Reading:
     if not wishes.groups and _RPC_GROUP not in there and len(there) != 1:
         names = ", ".join(there[:20]) or "none"
         raise Misconfigured(
-            f"{file}: which of its groups are GPU nodes? Say it with --group; there are {names}"
+            f"{file}: which of its groups are GPU nodes? Choose with --group; there are {names}"
         )
     by: ReachedBy = wishes.by or ("xmlrpc" if groups == (_RPC_GROUP,) else "ssh")
     folders = VariableFolders(file.parent)
@@ -136,7 +134,7 @@ def read_ansible_hosts(text: str, file: Path, wishes: Wishes) -> Reading:
     notes += [Note(None, f"group {name}: GPU nodes, reached by {by}") for name in groups]
     notes += [_host_note(target) for target in targets]
     notes += [
-        Note(None, f"group {name}: left out; take it in with --group {name} if its hosts have GPUs", False)
+        Note(None, f"group {name}: skipped; add --group {name} if its hosts have GPUs", False)
         for name in there
         if name not in groups
     ]
@@ -165,7 +163,7 @@ def _left_out(
     if len(complaints.sentences) > MOST_NOTES:
         notes.append(Note(None, f"{len(complaints.sentences) - MOST_NOTES} more lines cannot be used", False))
     sentence = (
-        "hosts that could be read are copied, because the hub follows only a list that it can read as a whole"
+        "the readable hosts are copied, because the hub can only follow a list that it can read completely"
     )
     return structs.replace(wishes, copy=True), [*notes, Note(None, sentence)]
 
@@ -198,8 +196,8 @@ def _lost_in_copy(targets: tuple[Target, ...]) -> list[Note]:
     return [
         Note(
             _place_of(target)[0],
-            f"{what} of {target.name}: not copied, there is no place for it; write it into ~/.ssh/config, or leave "
-            "out --copy",
+            f"{what} of {target.name}: not copied, because gpuherd.toml has no key for it; put it into "
+            "~/.ssh/config, or leave out --copy",
             False,
         )
         for target in targets

@@ -32,7 +32,7 @@ def read_node_script(text: str, file: Path, wishes: Wishes) -> Reading:
         host, port = authority, "80"  # what curl does without a port
     if not host or not is_port(port):
         raise Misconfigured(
-            f"{file}:{line}: SERVER={quoted(value)} names no host and port that can be used; correct it, as in "
+            f"{file}:{line}: SERVER={quoted(value)} is not a usable host and port; correct it, as in "
             'SERVER="192.168.0.2:3000/"'
         )
     networks = tuple(_network(network) for network in wishes.networks)
@@ -40,18 +40,20 @@ def read_node_script(text: str, file: Path, wishes: Wishes) -> Reading:
     notes = [
         Note(
             line,
-            f"SERVER: nodes post to port {port} of {host}; gpuherd takes it there, nodes stay as they are",
+            f"SERVER: nodes post to port {port} of {host}; gpuherd accepts it there, so the nodes need no "
+            "change",
         )
     ]
     names, told = _reached_by(authority, line)
     notes += told
     if networks:
-        notes.append(Note(None, f"{', '.join(networks)}: who may post and read, without any login"))
+        notes.append(Note(None, f"{', '.join(networks)}: can post and read without a login"))
     else:
         notes.append(
             Note(
                 None,
-                "who may post is not guessed: say from which networks the nodes come, such as --network 192.168.0.0/24",
+                "gpuherd does not guess who may post: give the networks of the nodes, such as --network "
+                "192.168.0.0/24",
                 False,
             )
         )
@@ -69,7 +71,7 @@ def read_login_env(text: str, file: Path, wishes: Wishes) -> Reading:
     notes = []
     for number, key, value in _assignments(text):
         if key == "AUTH_USER":
-            notes.append(Note(number, f"{key}: stays in this file; who logs in to the old page"))
+            notes.append(Note(number, f"{key}: stays in this file; the login of the old page"))
         elif key == "AUTH_PASS":
             is_hash = SHA256.fullmatch(value) is not None
             form = (
@@ -95,14 +97,14 @@ def read_page_env(text: str, file: Path, wishes: Wishes) -> Reading:
             notes.append(
                 Note(
                     number,
-                    f"{key}: the old page asks {quoted(authority)}, which stays as it is",
+                    f"{key}: the old page reads from {quoted(authority)}, which does not change",
                     bool(authority),
                 )
             )
             entries, told = _reached_by(authority, number)
             notes += told
         elif key == "VITE_SESSION_DURATION":
-            sentence = f"{key}: for the old page only; of gpuherd's logins it is login.session_days"
+            sentence = f"{key}: for the old page only; gpuherd's own setting is login.session_days"
             notes.append(Note(number, sentence, False))
         else:
             notes.append(
@@ -135,13 +137,13 @@ def _reached_by(authority: str, line: int) -> tuple[tuple[Entry, ...], list[Note
     else:
         return (), []  # an address needs nothing
     if not is_host(host):
-        reason = f"{quoted(host)} is no name of a host; correct it, and import the file again"
+        reason = f"{quoted(host)} is not a host name; correct it, and import the file again"
         return (), [Note(line, reason, False)]
     origins = [f"http://{host}", *(f"http://{host}:{port}" for port in _PAGE_PORTS), f"https://{host}"]
     names = () if host == "localhost" else (KeysEntry(table="hub", values={"allowed_hosts": [host]}),)
     note = Note(
         line,
-        f"{quoted(host)}: the hub answers to this name, and the old page may read from there, at the ports "
+        f"{quoted(host)}: the hub accepts this name, and the old page may read from it at the ports "
         f"{_PAGE_PORTS[0]}, {_PAGE_PORTS[1]}, 80 and 443; add another address to legacy.gpustat.origins",
     )
     return (*names, KeysEntry(table="legacy.gpustat", values={"origins": origins})), [note]
@@ -151,11 +153,11 @@ def _server(text: str, file: Path) -> tuple[int, str]:
     for number, line in numbered_lines(text):
         if found := SERVER.match(line):
             return number, found["value"]
-    raise Misconfigured(f'{file}: there is no line SERVER="…"; which port do the nodes post to?')
+    raise Misconfigured(f'{file}: there is no line SERVER="…"; add it, so that the port is known')
 
 
 def _network(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text))
     except ValueError as error:
-        raise Misconfigured(f"--network {quoted(text)}: {error}; write it as 192.168.0.0/24") from error
+        raise Misconfigured(f"--network {quoted(text)}: {error}; write for example 192.168.0.0/24") from error

@@ -29,12 +29,12 @@ _TOKEN = re.compile(
 _OTHER_LINES = (
     (
         re.compile(r"^[^/#\n]*\$HOSTS\s*=\s*json_decode", re.MULTILINE),
-        "$HOSTS: read from a file, hosts.json, which is followed with its folder: import that",
+        "$HOSTS: read from hosts.json, which the hub reads with its folder; import that folder",
         False,
     ),
     (
         re.compile(r"^[^/#\n]*date_default_timezone_set", re.MULTILINE),
-        "date_default_timezone_set: the zone of the dates of a comments.json beside it",
+        "date_default_timezone_set: the time zone of the dates in the comments.json next to it",
         True,
     ),
 )
@@ -91,7 +91,7 @@ def read_index_php(text: str, file: Path, wishes: Wishes) -> Reading:
         except Misconfigured as error:
             failure = error
             note = note_at(str(error), str(file))
-            notes.append(Note(note.line, f"${name}: not taken from here on: {note.sentence}", False))
+            notes.append(Note(note.line, f"${name}: not imported from here on: {note.sentence}", False))
     if failure is not None and not any(tables.values()):
         raise failure
     notes += [
@@ -104,7 +104,8 @@ def read_index_php(text: str, file: Path, wishes: Wishes) -> Reading:
         notes.append(Note(None, "hosts are shown in the order of $HOSTS"))
     if "SHORTER_GPU_NAMES" in tables:
         sentence = (
-            "$SHORTER_GPU_NAMES: a GPU has one name on all screens, that of $SHORT_GPU_NAMES if it has one"
+            "$SHORTER_GPU_NAMES: a GPU has the same name on all screens, taken from $SHORT_GPU_NAMES if "
+            "it is there"
         )
         notes.append(Note(None, sentence))
     gpus = {**tables.get("SHORTER_GPU_NAMES", {}), **tables.get("SHORT_GPU_NAMES", {})}
@@ -120,7 +121,7 @@ def read_index_php(text: str, file: Path, wishes: Wishes) -> Reading:
 def _take(pair: PhpPair, names: dict[str, str]) -> Note:
     shown = clean(pair.value.strip())
     if not pair.key.strip() or not shown or len(pair.key) > LABEL_LENGTH or clean(pair.key) != pair.key:
-        return Note(pair.line, f"{quoted(pair.key)}: not a name that can be shown; correct it", False)
+        return Note(pair.line, f"{quoted(pair.key)}: not a displayable name; correct it", False)
     if names.get(pair.key, shown) != shown:
         again = f"{quoted(pair.key)} is in the array twice; keep one, the last is used: {quoted(shown)}"
         names[pair.key] = shown

@@ -54,7 +54,7 @@ def read_file(file: Path, wishes: Wishes) -> Reading:
     if text.lstrip().startswith("{"):
         return _read_json(text, file, wishes)
     if _is_own(text):
-        return _unknown(file, "this is a gpuherd.toml itself; name it with --output to add to it")
+        return _unknown(file, "this is a gpuherd.toml; to add to it, give it with --output")
     for kind, shape in _SHAPES:
         if shape.search(text):
             reader = _READERS.get(kind)
@@ -155,7 +155,7 @@ def _why_no_json(text: str) -> str:
         return f"line {error.lineno} is not JSON ({error.msg}); is the file half written? Correct that line"
     except (RecursionError, ValueError):
         pass
-    return "not valid JSON: nested too deeply, or with absurd numbers in it"
+    return "not valid JSON: nested too deeply, or with numbers that are too large"
 
 
 def _bare_lines(text: str) -> list[str]:
@@ -170,11 +170,12 @@ def _is_aliases(lines: list[str]) -> bool:
 def _read_lines(text: str, file: Path, wishes: Wishes) -> Reading:
     lines = _bare_lines(text)
     if not lines:
-        return _unknown(file, "there is nothing in it")
+        return _unknown(file, "the file is empty")
     if file.name.endswith(".env"):
         return _unknown(
             file,
-            "neither AUTH_USER and AUTH_PASS (old backend) nor VITE_BACKEND (old page) are in it; is it that file?",
+            "it contains neither AUTH_USER and AUTH_PASS (old backend) nor VITE_BACKEND (old page); is it "
+            "the right file?",
         )
     if all(_DU.match(line) for line in lines):
         return advice("dropped", file)
@@ -187,9 +188,7 @@ def _read_lines(text: str, file: Path, wishes: Wishes) -> Reading:
         try:
             parse_hosts(text, str(file))
         except Misconfigured as error:
-            return _unknown(
-                file, f"none of the files that gpuherd knows, and no list of hosts either ({error})"
-            )
+            return _unknown(file, f"not a file that gpuherd recognises, and not a list of hosts ({error})")
     return read_hosts_txt(text, file, wishes)
 
 

@@ -18,31 +18,31 @@ __all__ = ["advice", "read_aliases_csv", "read_drop_folder", "read_hosts_table"]
 _ADVICE = {
     "password": (
         "a program of the HTTP monitor with its password",
-        "PASSWD: the password is not copied; put it into a file of its own and import hosts.txt with --password-file",
+        "PASSWD: the password is not copied; put it in a separate file and import hosts.txt with --password-file",
     ),
     "dropped": (
-        "a file that a host drops",
-        "nothing to set: it is read with the other files of its folder; import that folder",
+        "a drop file of a host",
+        "nothing to import: it is read with the other files of its folder; import that folder",
     ),
     "program": (
         "a program or page of an old tool",
-        "nothing to take: gpuherd does its work; it can stay for as long as you like",
+        "nothing to import: gpuherd replaces it; you can keep it for as long as you like",
     ),
     "playbook": (
         "an Ansible playbook",
-        "nothing to take: import its inventory (hosts); gpuherd has a role of its own, in docs/deploy/ansible.md",
+        "nothing to import here; import its inventory (hosts). gpuherd has its own role: docs/deploy/ansible.md",
     ),
     "table": (
         "the table that fetch_data.py writes",
-        "no setting, nothing to take: import config.ini; `gpuherd export --csv` writes such a table",
+        "nothing to import: import config.ini instead; `gpuherd export --csv` writes such a table",
     ),
     "averages": (
         "moving averages of an old page",
-        "not taken over: gpuherd works them out from what it sees itself, and has those of a week after a week",
+        "not imported: gpuherd calculates its own averages, and has those of a week after a week",
     ),
     "ssh_config": (
         "an SSH client configuration",
-        'gpuherd reads it as it is: write find = { in = "ssh_config", patterns = ["gpu*"] } into a [[nodes]] table',
+        'read directly: put find = { in = "ssh_config", patterns = ["gpu*"] } into a [[nodes]] table',
     ),
 }
 
@@ -83,17 +83,21 @@ def read_drop_folder(folder: Path, wishes: Wishes) -> Reading | None:
     if (folder / HOSTS_NAME).is_file():
         try:
             listed = _hosts_of(folder / HOSTS_NAME)
-            notes.append(Note(None, f"{HOSTS_NAME}: says which hosts are shown, and under which names"))
+            notes.append(Note(None, f"{HOSTS_NAME}: defines which hosts are shown, and their names"))
         except Failed as error:
             notes.append(Note(None, f"{HOSTS_NAME}: {error}; until then all hosts are shown", False))
     for host, drop in hosts.items():
         if listed and host not in listed and "json" not in drop:
             notes.append(Note(None, f"host {host} is not in {HOSTS_NAME}; not shown", False))
             continue
-        notes.append(Note(None, f"host {host} drops its files here: {', '.join(sorted(drop))}"))
+        notes.append(Note(None, f"host {host} puts its files here: {', '.join(sorted(drop))}"))
         if "json" not in drop and "processes" not in drop:
             notes.append(
-                Note(None, f"host {host} has no {host}_processes.csv: no GPU of it is called free", False)
+                Note(
+                    None,
+                    f"host {host} has no {host}_processes.csv: none of its GPUs can be shown as free",
+                    False,
+                )
             )
     notes += [
         Note(None, f"host {host} has no {host}_gpus.csv: its other files are not read", False)
@@ -119,11 +123,11 @@ def read_hosts_table(file: Path) -> Reading:
     )
     for host, count in Counter(host for host, _ in pairs).items():
         if host not in listed:
-            notes.append(Note(None, f"{quoted(host)} is no name of a host; correct it", False))
+            notes.append(Note(None, f"{quoted(host)} is not a host name; correct it", False))
         elif count > 1:
             notes.append(Note(None, f"{quoted(host)} is in it twice; keep one, the last is used", False))
     if next(file.parent.glob("*_gpus.csv"), None) is not None:
-        notes.append(Note(None, f"followed where it is, with its folder {file.parent}"))
+        notes.append(Note(None, f"read in place, with its folder {file.parent}"))
         entries: tuple[Entry, ...] = (FolderEntry(path=str(file.parent)),)
     else:
         entries = (KeysEntry(table="display.nodes", values=dict(listed)),)

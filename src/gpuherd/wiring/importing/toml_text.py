@@ -54,10 +54,11 @@ def block(entry: Entry, origin: str) -> str:
         case GpustatEntry(networks=()):
             # Nobody is let in before a person has said whom.
             return (
-                f"{comment}: nodes post to port {entry.listen.rpartition(':')[2]}.\n"
-                "# They have no credential, so it must be said from which networks they may post. Import the script\n"
-                "# again with --network and the nodes' own network, such as 192.168.0.0/24; that opens the port:\n"
-                f"# [legacy.gpustat]\n# listen = {value_text(entry.listen)}\n# networks = [the nodes' networks]\n"
+                f"{comment}: nodes post to port {entry.listen.rpartition(':')[2]}.\n# They have no "
+                "credential, so you must list the networks they may post from. Import the script\n# again "
+                "with --network and the nodes' own network, such as 192.168.0.0/24; that opens the "
+                f"port:\n# [legacy.gpustat]\n# listen = {value_text(entry.listen)}\n# networks = [the "
+                "nodes' networks]\n"
             )
         case GpustatEntry():
             return (

@@ -57,7 +57,7 @@ def config_with(choices: Choices, before: str | None, place: str) -> str:
         return _checked(before, place)
     if not _is_ours(before, tables):
         raise Refused(
-            "config_edited", f"{place} was edited and is left as it is; set in it: {'; '.join(missing)}"
+            "config_edited", f"{place} has been edited and is not changed; set in it: {'; '.join(missing)}"
         )
     merged = {table: {**_ours(tables, table), **choices.get(table, {})} for table in _KEYS}
     return _checked(render(merged), place)
@@ -67,7 +67,7 @@ def _tables(text: str, place: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Misconfigured(f"{place}: is not valid TOML: {error}; fix it or move it away") from error
+        raise Misconfigured(f"{place}: is not valid TOML: {error}; fix it or move it aside") from error
 
 
 def _value(tables: dict[str, Any], table: str, key: str) -> object:

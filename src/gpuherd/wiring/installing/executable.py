@@ -38,7 +38,7 @@ def check_reachable(prefixes: tuple[str, ...] = (sys.prefix, sys.base_prefix)) -
         )
         if is_hidden or is_closed:
             raise Misconfigured(
-                f"{place}: services run as users of their own, which cannot see this folder, and gpuherd or its Python "
-                "is in it; install it for all, for example: python3 -m venv /opt/gpuherd && "
-                "/opt/gpuherd/bin/pip install 'gpuherd[hub]' (the system's python3, not one of your own)"
+                f"{place}: services run as their own users, who cannot read this folder, but gpuherd or "
+                "its Python is in it; install it for all users, for example: python3 -m venv /opt/gpuherd "
+                "&& /opt/gpuherd/bin/pip install 'gpuherd[hub]' (with the system's python3, not your own)"
             )

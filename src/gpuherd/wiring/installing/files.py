@@ -53,10 +53,10 @@ class TargetFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except UnicodeDecodeError as error:
-            raise Misconfigured(f"{self.at(path)}: is not UTF-8 text; move it away") from error
+            raise Misconfigured(f"{self.at(path)}: is not UTF-8 text; move it aside") from error
         except OSError as error:
             raise Misconfigured(
-                f"{self.at(path)}: cannot be read: {error.strerror}; run it as root"
+                f"{self.at(path)}: cannot be read: {error.strerror}; run this as root"
             ) from error
 
     def put(self, path: str, text: str, *, mode: int = 0o644) -> bool:
@@ -79,7 +79,9 @@ class TargetFiles:
                 fresh.symlink_to(target)
                 fresh.replace(place)
             except OSError as error:
-                raise Misconfigured(f"{place}: cannot be made: {error.strerror}; run it as root") from error
+                raise Misconfigured(
+                    f"{place}: cannot be created: {error.strerror}; run this as root"
+                ) from error
         self._changes.note(path, is_change=is_change)
         return is_change
 
@@ -93,7 +95,7 @@ class TargetFiles:
                     place.unlink()
                 except OSError as error:
                     raise Misconfigured(
-                        f"{place}: cannot be removed: {error.strerror}; run it as root"
+                        f"{place}: cannot be removed: {error.strerror}; run this as root"
                     ) from error
             self._changes.note(path, is_change=True)
         return is_there

@@ -45,7 +45,7 @@ CURRENT_PATHS: dict[Part, str] = {
 }
 """Which writing of the configuration is nothing to a service that runs: one for the other service alone."""
 _PARTS: tuple[Part, ...] = ("hub", "agent")
-_MARK = "this file is written anew by updates"
+_MARK = "# Change it with `systemctl edit gpuherd-"
 _BACKOFF_SINCE_VERSION = 254
 _BACKOFF = "RestartSteps=8\nRestartMaxDelaySec=120"
 
@@ -119,8 +119,8 @@ class Installation:
         if not is_new:
             return self._outcome()
         return self._outcome(
-            "make yourself the admin with the link that this prints: gpuherd hub setup-link",
-            "let a node join: gpuherd token create here, then gpuherd install agent there",
+            "become the first admin: open the link that this prints: gpuherd hub setup-link",
+            "add a node: gpuherd token create here, then gpuherd install agent there",
         )
 
     def agent(self, choices: dict[str, str], join_token: str | None = None) -> Outcome:
@@ -130,8 +130,8 @@ class Installation:
         other_hub = self._other_hub(settings.hub_url)
         if other_hub is not None and join_token is None:
             raise Misconfigured(
-                f"this node is enrolled at {other_hub}: give a join token of the other hub with --join-token-file to "
-                "enrol it there, or if it is the same hub under another address delete "
+                f"this node is enrolled at {other_hub}: to enrol it at the other hub, give that hub's join "
+                "token with --join-token-file; if it is the same hub at another address, delete "
                 f"{self.files.at(CREDENTIAL_PATHS[0])}.hub"
             )
         is_enrolled = self._is_enrolled() and other_hub is None
@@ -146,7 +146,7 @@ class Installation:
             is_configured |= self.files.put(JOIN_TOKEN_PATH, f"{join_token}\n", mode=0o600)
         self._make_lock_folder()
         self._run("agent", self._enable("agent"), is_configured=is_configured)
-        then = "see how it fares: systemctl status gpuherd-agent, and if the node is not on the page: gpuherd doctor"
+        then = "check it with: systemctl status gpuherd-agent; if the node is not on the page: gpuherd doctor"
         if not self._is_live:
             return self._outcome(then)
         if self._is_enrolled():
@@ -154,10 +154,13 @@ class Installation:
         if (
             self._may_start
             and not self._listens()
-            and "is not reached" in self._services.status(_unit("agent"))
+            and "cannot be reached" in self._services.status(_unit("agent"))
         ):
             words = self._services.last_words(_unit("agent"))
-            then = f"the agent goes on trying, it does not reach the hub: {words or 'see why with gpuherd doctor'}"
+            then = (
+                "the agent cannot reach the hub and keeps trying: "
+                f"{words or 'find out why with gpuherd doctor'}"
+            )
         return self._outcome(then)
 
     def remove(self, part: Part) -> Outcome:
@@ -183,7 +186,7 @@ class Installation:
             kept.insert(0, "/etc/gpuherd")
         if not kept:
             return self._outcome()
-        return self._outcome(f"configuration and data stay; to delete them too: rm -r {' '.join(kept)}")
+        return self._outcome(f"configuration and data are kept; to delete them too: rm -r {' '.join(kept)}")
 
     # --- parts --------------------------------------------------------------------------------------------------
 
@@ -199,8 +202,8 @@ class Installation:
         if config_text is not None:
             if before is not None and before != config_text and before != config_with({}, None, place):
                 raise Misconfigured(
-                    f"{place}: is there already and is not the file given with --config; it is left as it is: "
-                    "move it away, or change it yourself and leave --config out"
+                    f"{place}: already exists and differs from the file given with --config, so it is not "
+                    "changed: move it aside, or edit it yourself and leave out --config"
                 )
             before = config_text
         text = config_with(choices, before, place)
@@ -284,8 +287,8 @@ class Installation:
         """See that a node which is not enrolled can be, or need not; ``Misconfigured`` says how to get a token."""
         if self.files.text(JOIN_TOKEN_PATH) is None and not self._listens():
             raise Misconfigured(
-                "this node is not enrolled yet: make a join token on the hub with `gpuherd token create` and give the "
-                "file it is in with --join-token-file"
+                "this node is not enrolled yet: create a join token on the hub with `gpuherd token "
+                "create`, save it in a file, and give that file with --join-token-file"
             )
 
     def _listens(self) -> bool:

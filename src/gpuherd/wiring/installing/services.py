@@ -41,13 +41,13 @@ def _ask(*command: str) -> subprocess.CompletedProcess[str]:
         )
     except OSError as error:
         raise Unavailable(
-            f"{command[0]} cannot be run ({error.strerror}): this machine has no systemd; write the units for another "
-            "with --root DIR, or start gpuherd from cron as docs/deploy/systemd.md shows"
+            f"{command[0]} cannot be run ({error.strerror}): this machine has no systemd; write the units "
+            "for another machine with --root DIR, or start gpuherd from cron, see docs/deploy/systemd.md"
         ) from error
     except subprocess.TimeoutExpired as error:
         raise Failed(
-            f"{' '.join(command)} did not end within {START_SECONDS:g} s; a start goes on all the same, and systemctl "
-            "status tells how far it is"
+            f"{' '.join(command)} did not finish within {START_SECONDS:g} s; the service may still be "
+            "starting, check it with systemctl status"
         ) from error
 
 
@@ -68,8 +68,8 @@ class Services:
         """Raise ``Unavailable`` unless systemd runs here."""
         if not Path("/run/systemd/system").is_dir():
             raise Unavailable(
-                "systemd does not run on this machine: write the units with --no-start to have them ready, or start "
-                "gpuherd from cron as docs/deploy/systemd.md shows"
+                "systemd does not run on this machine: install the units with --no-start, or start "
+                "gpuherd from cron, see docs/deploy/systemd.md"
             )
 
     def reload(self) -> None:
@@ -142,7 +142,7 @@ class Services:
         _ask("systemctl", "reset-failed", unit)
         done = _ask("systemctl", "restart", unit)
         if done.returncode != 0:
-            said = self.last_words(unit) or "no complaint in its log"
+            said = self.last_words(unit) or "no error in its log"
             raise Failed(f"{unit} did not start: {said} (more: journalctl -u {unit})")
 
     def stop(self, unit: str) -> None:
@@ -161,7 +161,9 @@ class Services:
     def _told(*command: str) -> None:
         done = _ask(*command)
         if done.returncode != 0:
-            raise Failed(f"{' '.join(command)}: {clean(done.stderr.strip(), 400) or 'failed without a word'}")
+            raise Failed(
+                f"{' '.join(command)}: {clean(done.stderr.strip(), 400) or 'failed without a message'}"
+            )
 
 
 def complaint(log: Sequence[str]) -> str:

@@ -177,7 +177,7 @@ def test_every_row_of_a_table_has_as_many_cells() -> None:
 def test_the_month_is_compared_with_the_one_before() -> None:
     told = {figure.name: figure for figure in key_figures(month(["ada"]))}
     assert (told["GPU-hours held"].value, told["GPU-hours held"].change) == ("300", "+50%")
-    assert told["Efficiency (at work of held)"].change == "+0 points"
+    assert told["Efficiency (busy / held)"].change == "+0 points"
     assert told["of these held"].value == "30%"
     assert "Cost" not in told
     unfinished = key_figures(month(["ada"], is_complete=False))

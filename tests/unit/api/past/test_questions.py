@@ -254,7 +254,7 @@ def test_questions_that_wait_while_a_store_is_silent_do_not_wait_for_it_in_turn(
             count += 1
             begun.release()
             frozen.acquire(timeout=WAIT_SECONDS)
-            raise Unanswered("http://127.0.0.1:1: no answer in time")
+            raise Unanswered("http://127.0.0.1:1: no response in time")
 
         asked = [
             asyncio.create_task(questions.ask(number, lambda: questions.run_outside(fail)))

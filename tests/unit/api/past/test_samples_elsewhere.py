@@ -29,7 +29,7 @@ class Frozen:
     def read(self, query: SeriesQuery) -> SeriesAnswer:
         self.asked.release()
         assert self.may_end.wait(PATIENCE_SECONDS)
-        raise Unanswered("http://127.0.0.1:1: no answer in time")
+        raise Unanswered("http://127.0.0.1:1: no response in time")
 
 
 def test_a_frozen_store_costs_the_herds_chart_nothing(past: ReportedPast) -> None:

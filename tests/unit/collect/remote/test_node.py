@@ -194,7 +194,9 @@ def test_a_script_of_another_version_asks_for_other_fields() -> None:
 def test_a_hung_driver_keeps_its_gpus_and_comes_back() -> None:
     node = RemoteNode()
     read(node, **FIRST)
-    hung = read(node, tools=b"nvidia-smi", nvidia_gpus=(124, b"nvidia-smi did not end within 5 s"), host=HOST)
+    hung = read(
+        node, tools=b"nvidia-smi", nvidia_gpus=(124, b"nvidia-smi did not finish within 5 s"), host=HOST
+    )
     assert [(p.code, p.is_fault) for p in hung.sample.problems] == [("driver_hung", True)]
     assert len(hung.facts.devices) == 2
     assert read(node, host=HOST, pids=b"", **LATER).sample.problems == ()

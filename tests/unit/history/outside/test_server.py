@@ -104,14 +104,14 @@ def test_a_trickle_of_bytes_does_not_prolong_the_deadline() -> None:
     with (
         answering(trickle) as url,
         closing(Server(url, timeout_seconds=0.3)) as server,
-        pytest.raises(Unanswered, match="no answer in time"),
+        pytest.raises(Unanswered, match="no response in time"),
     ):
         server.ask("GET", "/")
     with (
         answering(trickle) as url,
         closing(Server(url, timeout_seconds=10 * PATIENCE_SECONDS)) as server,
         due_at(time.monotonic() + 0.3),
-        pytest.raises(Unanswered, match="no answer in time"),
+        pytest.raises(Unanswered, match="no response in time"),
     ):
         server.ask("GET", "/")
 
@@ -147,7 +147,7 @@ def test_an_endless_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         answering(plain(200, b"x" * 2000)) as url,
         closing(Server(url)) as server,
-        pytest.raises(Unanswered, match="over 1000 bytes"),
+        pytest.raises(Unanswered, match="larger than 1000 bytes"),
     ):
         server.ask("GET", "/")
 
@@ -159,7 +159,7 @@ def test_what_is_wrong_is_told_without_the_secret() -> None:
         server = Server(f"http://127.0.0.1:{port}", authorization=SECRET)
         with pytest.raises(Unanswered) as told:
             server.ask("GET", "/")
-    assert str(told.value) == f"http://127.0.0.1:{port}: nobody listens there"
+    assert str(told.value) == f"http://127.0.0.1:{port}: nothing listens there"
     assert SECRET not in repr(told.value)
 
 
@@ -175,7 +175,7 @@ def test_something_that_is_not_http() -> None:
         thread = threading.Thread(target=speak)
         thread.start()
         server = Server(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_seconds=5)
-        with pytest.raises(Unanswered, match="not HTTP"):
+        with pytest.raises(Unanswered, match="does not speak HTTP"):
             server.ask("GET", "/")
         thread.join()
 

@@ -35,7 +35,7 @@ class Store:
     def send(self, batches: Sequence[Batch]) -> Sent:
         self.requests += 1
         if self.is_away:
-            raise Failed("somewhere: nobody listens there")
+            raise Failed("somewhere: nothing listens there")
         self.got += [time for batch in batches for time in batch.devices.time.tolist()]
         is_new_line, self.is_new_line = self.is_new_line, False
         return Sent(len(batches), self.refused, "too old" if self.refused else None, is_new_line)

@@ -195,7 +195,7 @@ def test_an_export_has_everything_or_fails(hub: UsedHub, monkeypatch: pytest.Mon
         some_use(hub, "ada", START + 3600 * number, START + 3600 * number + 600)
     assert len(hub.reader.export(["ada"])) == 3
     monkeypatch.setattr("gpuherd.history.usage.asking.MAX_STAYS", 2)
-    with pytest.raises(Failed, match="more than 2 stays"):
+    with pytest.raises(Failed, match="more than 2 sessions"):
         hub.reader.export(["ada"])
     assert not hub.reader.stays(START, START + DAY, limit=10).is_complete
 

@@ -66,7 +66,7 @@ def test_of_many_with_trouble_some_are_told() -> None:
     *some, rest = told(*(HubNode(id=f"n{number}", name=f"n{number}") for number in range(MOST_TOLD + 3)))
     assert len(some) == MOST_TOLD
     assert "n0 is known to the hub but has never reported" in (some[0].remedy or "")
-    assert rest.fact == "and 3 more nodes of which something is wrong"
+    assert rest.fact == "and 3 more nodes with problems"
 
 
 def test_a_hub_that_tells_nothing_to_this_user() -> None:

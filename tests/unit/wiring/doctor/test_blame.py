@@ -17,7 +17,7 @@ from gpuherd.wiring.doctor.blame import STAGES, broken_stage, in_few_words, with
         ("ssh", "host_key_unknown", "gpu01: the host key of gpu01 is not known", [], "key"),
         ("ssh", "host_key_changed", "gpu01: … has CHANGED from …", [], "key"),
         ("ssh", "server_busy", "gpu01: closed the connection before its greeting", [], "key"),
-        ("ssh", "unreachable", "gpu01: SSH does not come about while agreeing on keys (…)", [], "key"),
+        ("ssh", "unreachable", "gpu01: SSH failed while exchanging keys (…)", [], "key"),
         ("ssh", "login_refused", "gpu01: login as root@gpu01 refused", [], "login"),
         ("ssh", "link_lost", "gpu01: the server closed the connection while logging in", [], "login"),
         (
@@ -34,20 +34,20 @@ from gpuherd.wiring.doctor.blame import STAGES, broken_stage, in_few_words, with
             ["login"],
             "command",
         ),
-        ("ssh", "command_refused", "gpu01: what it ran ended with status 1", ["login"], "command"),
+        ("ssh", "command_refused", "gpu01: what it ran exited with status 1", ["login"], "command"),
         ("ssh", "garbled", "gpu01: more than 64 KiB before the first line", ["login"], "parse"),
         ("ssh", "too_large", "gpu01: a round of more than 16 MiB", ["login"], "command"),
         (
             "ssh",
             "timeout",
-            "gpu01: the login works but a first round has not come for 29 s",
+            "gpu01: the login works but a first round has not arrived for 29 s",
             ["login"],
             "command",
         ),
-        ("ssh", "garbled", "gpu01: the node says what cannot be", ["login", "command"], "parse"),
+        ("ssh", "garbled", "gpu01: the node sent invalid data", ["login", "command"], "parse"),
         ("pull", "tls_failed", "gpu01 (gpu01:8472): its certificate has expired", [], "key"),
-        ("pull", "hub_refused", "gpu01 (gpu01:8472): the agent does not believe this hub", [], "key"),
-        ("pull", "garbled", "gpu01 (gpu01:8472): the program there is no gpuherd agent", [], "key"),
+        ("pull", "hub_refused", "gpu01 (gpu01:8472): the agent does not trust this hub", [], "key"),
+        ("pull", "garbled", "gpu01 (gpu01:8472): the program there is not a gpuherd agent", [], "key"),
         ("pull", "link_lost", "gpu01 (gpu01:8472): the agent has stopped", ["key"], "answer"),
         (
             "node_info",
@@ -56,12 +56,18 @@ from gpuherd.wiring.doctor.blame import STAGES, broken_stage, in_few_words, with
             [],
             "key",
         ),
-        ("node_info", "garbled", "gpu01 answers 500; the log of its node_info.py says why", [], "answer"),
-        ("node_info", "garbled", "gpu01 answers what is no JSON", [], "parse"),
-        ("node_info", "no_data", "gpu01 answers, but its data is old", [], "answer"),
-        ("xmlrpc", "garbled", "gpu01 answers 404; is the RPC server of the old monitor there?", [], "answer"),
+        (
+            "node_info",
+            "garbled",
+            "gpu01 responds with 500; the log of its node_info.py says why",
+            [],
+            "answer",
+        ),
+        ("node_info", "garbled", "gpu01 does not return JSON", [], "parse"),
+        ("node_info", "no_data", "gpu01 responds, but its data is old", [], "answer"),
+        ("xmlrpc", "garbled", "gpu01 responds with 404; is it the old monitor's RPC server?", [], "answer"),
         ("xmlrpc", "garbled", "gpu_stats() of gpu01 returns no JSON", [], "parse"),
-        ("xmlrpc", "timeout", "gpu01 port 8043 did not answer within 2 s", [], "answer"),
+        ("xmlrpc", "timeout", "gpu01 port 8043 did not respond within 2 s", [], "answer"),
         ("xmlrpc", "of_a_newer_version", "something else", [], "answer"),
     ],
 )
@@ -76,7 +82,7 @@ def test_every_phase_of_a_login_has_its_stage(phase: Phase) -> None:
     late = progress.too_late(20)
     expected = {
         "waiting for the server's greeting": "key",
-        "agreeing on keys": "key",
+        "exchanging keys": "key",
         "logging in": "login",
         "opening a session": "command",
         "waiting for the first line of the script": "command",
@@ -99,7 +105,7 @@ def test_codes_in_few_words() -> None:
 
 def test_a_sentence_without_a_remedy_gets_one() -> None:
     lost = "gpu01: the server closed the connection while logging in"
-    assert with_remedy("ssh", "link_lost", lost) == f"{lost}; see sshd's log there (`journalctl -u ssh`)"
+    assert with_remedy("ssh", "link_lost", lost) == f"{lost}; check sshd's log there (`journalctl -u ssh`)"
     assert (
         with_remedy("xmlrpc", "garbled", "gpu01 answers 404; is it there?")
         == "gpu01 answers 404; is it there?"

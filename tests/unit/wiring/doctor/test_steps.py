@@ -60,15 +60,15 @@ def test_lines() -> None:
 
 
 def test_the_first_broken_step_is_the_sentence() -> None:
-    assert closing([GOOD, SKIPPED], "gpu01") == ["gpu01: all is well."]
+    assert closing([GOOD, SKIPPED], "gpu01") == ["gpu01: no problems found."]
     assert closing([GOOD, BAD, LATE], "gpu01") == [
         "gpu01: login refused; do this",
         "Also: the clock of gpu01 is wrong",
     ]
     assert closing([LATE], "gpu01") == ["gpu01: the clock of gpu01 is wrong"]
-    assert closing([GOOD]) == ["All is well."]
+    assert closing([GOOD]) == ["No problems found."]
     assert closing([BAD]) == ["gpu01: login refused; do this"]
-    assert closing([BAD, LATE])[0] == "2 things are wrong:"
+    assert closing([BAD, LATE])[0] == "2 problems found:"
     assert (is_well([GOOD, SKIPPED]), broken([GOOD, BAD])) == (True, [BAD])
 
 
@@ -109,7 +109,7 @@ def test_readings() -> None:
     assert good.state == "ok"
     assert told.remedy == "gpu01: GPU 3 is lost: reboot (and 1 more problem)"
     assert missing.remedy is not None
-    assert missing.remedy.startswith("gpu01: the list says it has 8 GPUs, 7 are seen")
+    assert missing.remedy.startswith("gpu01: the list says 8 GPUs, but 7 are visible")
 
 
 def test_words() -> None:

@@ -37,5 +37,5 @@ def test_a_node_is_examined_without_the_packages_of_the_hub(tmp_path: Path) -> N
 def test_who_asks_a_node_for_another_is_sent_to_the_hub(tmp_path: Path) -> None:
     done = examined(tmp_path, "gpu02")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "gpu02: the way to gpu02 is walked from the hub" in done.stdout
+    assert "gpu02: the connection to gpu02 is checked from the hub" in done.stdout
     assert "run this on the hub" in done.stdout

@@ -122,10 +122,10 @@ def test_a_silent_host_says_why_and_since_when() -> None:
                         reason="the link is lost", received_at=NOW - 259_200)  # fmt: skip
     never = shown_node("gpu03", state="never", reason="gpu03: the host key is not known; accept it with …")
     text = _text(shown_herd(silent, never))
-    assert "silent : the link is lost. Last heard of Fri 2026-11-13 17:02:11 UTC, 3 d before" in text
+    assert "silent : the link is lost. Last report Fri 2026-11-13 17:02:11 UTC, 3 d before" in text
     assert "no answer : gpu03: the host key is not known; accept it with …" in text
     assert "last known: load 30 %" in text
-    assert "2 hosts not heard of" in text
+    assert "2 hosts offline" in text
     assert "0 free" in text
 
 

@@ -71,7 +71,7 @@ def test_one_that_does_not_fit_leaves_all_as_they_were(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     file = tmp_path / "not" / "there" / "index.html"
-    with pytest.raises(Failed, match=re.escape(f"there is no folder {file.parent}; make it")):
+    with pytest.raises(Failed, match=re.escape(f"there is no folder {file.parent}; create it")):
         replace_files({file: b"new"})
 
 
@@ -100,7 +100,7 @@ def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path) -> None:
     if before == 0:
         os.seteuid(NOBODY)  # root may write everywhere
     try:
-        with pytest.raises(Failed, match="let this user write in that folder"):
+        with pytest.raises(Failed, match="let this user write to that folder"):
             replace_files({tmp_path / "index.html": b"new"})
     finally:
         os.seteuid(before)
@@ -153,6 +153,6 @@ def test_it_is_told_what_is_new_when_a_later_one_cannot_be_put_in_place(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", refusing)
-    with pytest.raises(Failed, match="first: new already"):
+    with pytest.raises(Failed, match="first: already written"):
         replace_files({first: b"new", second: b"new"})
     assert (first.read_bytes(), list(tmp_path.iterdir())) == (b"new", [first])

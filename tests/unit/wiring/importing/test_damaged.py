@@ -46,7 +46,7 @@ HALF = [
     Damage("aliases.csv", "bob,robert\nal,", '"bob" is "robert"', "aliases_file"),
     Damage("comments.json", '{"gpu1": [{"name": "x",\n "date": "2099-', "line 2 is not JSON"),
     Damage("hosts.json", '{"gpu1": "gpu1.lab",\n "gp', "line 2 is not JSON .*Correct that line"),
-    Damage("backend.env", "AUTH_USER=us\nAUTH_PA", "backend.env does not hold both .*; add them"),
+    Damage("backend.env", "AUTH_USER=us\nAUTH_PA", "backend.env does not contain both .*; add them"),
     Damage("frontend.env", "VITE_SESSION_DURATION=7\nVITE_BACK", "VITE_BACKEND is not in it"),
 ]
 DAMAGED = [
@@ -58,26 +58,29 @@ DAMAGED = [
     Damage("config.yml", "hosts: [gpu1\n", r"config.yml:\d: "),
     Damage("run-this-on-every-node.sh", "#!/bin/bash\nSERVER=\n", "node.sh:2: SERVER=.*correct it"),
     Damage("run-this-on-every-node.sh", 'SERVER="a b/c:3000/"\n', "node.sh:1: SERVER=.*correct it"),
-    Damage("frontend.env", "VITE_BACKEND=http://mon_%itor:3000\n", "line 1: .*no name of a host; correct it"),
+    Damage("frontend.env", "VITE_BACKEND=http://mon_%itor:3000\n", "line 1: .*not a host name; correct it"),
     Damage("index.php", "<?php $HOSTS = ['a' => 'A', 'b' => f()];", "line 1: .*write 'key' =>", 'a = "A"'),
     Damage("hosts.json", '{"gpu1": "one", "../x": "y", "z": 7}', "JSON without"),
     Damage(
         "hosts.json",
         '{"gpu1": "one", "../x": "y"}',
-        '"../x" is no name of a host; correct it',
+        '"../x" is not a host name; correct it',
         'gpu1 = "one"',
     ),
     Damage("comments.json", COMMENTS % "7,", "gpu1:1: .*", "[bookings.comments]"),
     Damage("fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "consul"}', "conf.json: CONSUL_SERVICE_URI: "),
     Damage("empty.env", "PORT=3000\nDEBUG=1\n", "neither AUTH_USER and AUTH_PASS"),
     Damage(
-        "data/gpu1_gpus.csv", b"\xff\x00\n", "a file that a host drops: nothing to set.*import that folder"
+        "data/gpu1_gpus.csv", b"\xff\x00\n", "a drop file of a host: nothing to import.*import that folder"
     ),
 ]
 DOUBLED = [
     Damage("hosts.txt", "gpu1\ngpu2\ngpu1\n", "line 1: host gpu1; named again in line 3", "hosts_file"),
     Damage(
-        "hosts.txt", "gpu1=10.0.0.1\ngpu1=10.0.0.2\n", "line 2: .*give one of them a name", '"gpu1=10.0.0.1"'
+        "hosts.txt",
+        "gpu1=10.0.0.1\ngpu1=10.0.0.2\n",
+        "line 2: .*give one of them another name",
+        '"gpu1=10.0.0.1"',
     ),
     Damage("config.ini", "[common]\nhosts = gpu1,gpu1\n", "named again in line 2", 'in = "ini"'),
     Damage("config.ini", "[common]\nhosts = gpu1\nhosts = gpu2\n", "line 3: .*keep one", '"gpu1"'),
@@ -134,7 +137,7 @@ BEGINNINGS = {
     "load_data.csv": ",load,load_mem,gpu_idx,",
 }
 TOO_LARGE = [
-    Damage(name, begin + "\n," * 5_000_000, rf"{name}: is larger than \d+ (bytes|MiB); ")
+    Damage(name, begin + "\n," * 5_000_000, rf"{name}: is larger than \d+ (bytes|MiB)[,;] ")
     for name, begin in BEGINNINGS.items()
 ]
 

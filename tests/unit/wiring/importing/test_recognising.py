@@ -55,7 +55,7 @@ def test_by_content_whatever_the_name(old: Path, name: str, what: str) -> None:
             ",load,load_mem,gpu_idx,gpu_name,gpu_uuid,hostname,username\n",
             "the table that fetch_data.py writes",
         ),
-        ("12G\t/local/al\n1,5T\t/local/bob\n", "a file that a host drops"),
+        ("12G\t/local/al\n1,5T\t/local/bob\n", "a drop file of a host"),
         ("Host gpu1\n  User me\n", "an SSH client configuration"),
     ],
 )
@@ -73,12 +73,12 @@ def test_what_is_known_but_not_taken_is_explained(tmp_path: Path, text: str, wha
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "there is nothing in it"),
-        (b"# only a comment\n", "there is nothing in it"),
+        (b"", "the file is empty"),
+        (b"# only a comment\n", "the file is empty"),
         (b"{", "line 1 is not JSON"),
         (b'{"a": 1}', "JSON without CONSUL_SERVICE_URI"),
-        (b"[hub]\nlisten = '127.0.0.1:1'\n", "this is a gpuherd.toml itself"),
-        (b"Dear all,\nthis is a letter about GPUs.\nYours\n", "none of the files that gpuherd knows"),
+        (b"[hub]\nlisten = '127.0.0.1:1'\n", "this is a gpuherd.toml; to add to it"),
+        (b"Dear all,\nthis is a letter about GPUs.\nYours\n", "not a file that gpuherd recognises"),
     ],
 )
 def test_what_is_not_known(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -95,7 +95,7 @@ def test_what_is_not_known(tmp_path: Path, content: bytes, reason: str) -> None:
         ("bad:host:name\n", "file:1: "),
         ("[common]\nhost = a\n", 'file:2: "host" is an unknown key; did you mean "hosts"?'),
         ("rpc_port: 1\nrpc_prt: 1\n", 'file:2: "rpc_prt" is an unknown key'),
-        ("[a]\nx\n[b]\ny\n", "which of its groups are GPU nodes? Say it with --group; there are a, b"),
+        ("[a]\nx\n[b]\ny\n", "which of its groups are GPU nodes? Choose with --group; there are a, b"),
         ('{"CONSUL_SERVICE_URI": "http://u:hunter2@c/v1/catalog/service/g"}', "use token_file"),
         ('{"CONSUL_SERVICE_URI": 7}', "must be an address"),
         ('SERVER="host:99999/"\n', "file:1: SERVER="),
@@ -129,7 +129,7 @@ def test_the_port_of_the_script(tmp_path: Path, server: str, listen: str) -> Non
 
 
 def test_a_network_that_is_none(old: Path) -> None:
-    with pytest.raises(Misconfigured, match=r"--network .*; write it as 192\.168\.0\.0/24"):
+    with pytest.raises(Misconfigured, match=r"--network .*; write for example 192\.168\.0\.0/24"):
         read_file(old / "run-this-on-every-node.sh", Wishes(networks=("192.168.0.7/24",)))
 
 
@@ -204,11 +204,14 @@ def test_bookings_are_told_entry_by_entry_in_any_encoding(old: Path, monkeypatch
         (True, "1 entry is past and not booked"),
         (
             False,
-            'gpu2:0: its date "3d" is a duration, and nobody knows since when; write YYYY-MM-DD HH:MM',
+            'gpu2:0: its date "3d" is a duration without a start; write YYYY-MM-DD HH:MM',
         ),
         (
             True,
-            "dates are taken for Europe/Paris, this machine's zone; if the old page ran elsewhere, say it with --zone",
+            (
+                "dates are read as Europe/Paris, this machine's time zone; "
+                "if the old page ran elsewhere, set it with --zone"
+            ),
         ),
     ]
 
@@ -226,9 +229,7 @@ def test_dates_are_those_of_the_page_unless_someone_says_otherwise(
     wishes = Wishes(files=(file, tmp_path / page_file))
     reading = read_file(file, wishes)
     assert reading.entries == (BookingsEntry(file=str(file), zone="UTC"),)
-    assert reading.notes[-1].sentence.startswith(
-        f"dates are taken for UTC, as {Path(page_file).name} sets it"
-    )
+    assert reading.notes[-1].sentence.startswith(f"dates are read as UTC, as {Path(page_file).name} sets it")
     chosen = read_file(file, structs.replace(wishes, zone="America/New_York"))
     assert chosen.entries == (BookingsEntry(file=str(file), zone="America/New_York"),)
     with pytest.raises(Misconfigured, match='--zone "Mars/Base"'):
@@ -257,9 +258,9 @@ def test_hosts_json_and_the_folder_it_lies_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "what"),
     [
-        ("gpu1_local.txt", "1,5T\t/local/bob\n12G\t/local/al\n", "a file that a host drops"),
-        ("gpu1_gpus.csv", "0, GPU-1, Tesla K20m, 1 MiB\n", "a file that a host drops"),
-        ("gpu1_users.csv", "{}\n1234 bob Mon Jan  1 00:00:00 2024\n", "a file that a host drops"),
+        ("gpu1_local.txt", "1,5T\t/local/bob\n12G\t/local/al\n", "a drop file of a host"),
+        ("gpu1_gpus.csv", "0, GPU-1, Tesla K20m, 1 MiB\n", "a drop file of a host"),
+        ("gpu1_users.csv", "{}\n1234 bob Mon Jan  1 00:00:00 2024\n", "a drop file of a host"),
         (
             "statsV2.json",
             '{"time": 1, "data": {"bob": {"emas": [1, 2, 3]}}}',
@@ -283,7 +284,7 @@ def test_aliases_of_which_some_lines_say_nothing_or_go_round(tmp_path: Path) -> 
         (None, '"bob" is "rob"'),
         (None, '"c" is "d"'),
         (4, '"bob" is already an alias of "rob"; keep one of these lines'),
-        (5, "write alias,user (several aliases may stand before the user)"),
+        (5, "write alias,user (several aliases can precede the user)"),
     ]
 
 
@@ -404,9 +405,9 @@ def test_a_drop_folder_is_told_file_by_file(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     reading = read_file(tmp_path, NOTHING_SAID)
     assert [(note.is_taken, note.sentence) for note in reading.notes[:4]] == [
-        (True, "host a drops its files here: gpus, processes"),
-        (True, "host b drops its files here: gpus"),
-        (False, "host b has no b_processes.csv: no GPU of it is called free"),
+        (True, "host a puts its files here: gpus, processes"),
+        (True, "host b puts its files here: gpus"),
+        (False, "host b has no b_processes.csv: none of its GPUs can be shown as free"),
         (False, "host c has no c_gpus.csv: its other files are not read"),
     ]
     assert [note.sentence.partition(":")[0] for note in reading.notes[4:]] == [

@@ -147,7 +147,7 @@ def test_what_is_there_stays_byte_for_byte(old: Path, output: Path) -> None:
     assert "\n" not in text.replace("\r\n", "")
     tables = _tables(output)
     assert tables["display"]["nodes"] == {"gpu1": "mine", "gpu2": 'GPU "two"'}
-    assert any("gpu1 is set already, to something else; it stays" in remark for remark in outcome.remarks)
+    assert any("gpu1 is already set to another value, which is kept" in remark for remark in outcome.remarks)
 
 
 def test_twice_is_as_good_as_once(old: Path, output: Path) -> None:
@@ -175,8 +175,8 @@ def test_hosts_of_two_lists_are_not_added_twice(old: Path, output: Path) -> None
         str(old / "more.txt"),
     ]
     assert [remark.partition(": ")[2] for remark in outcome.remarks] == [
-        "192.168.0.2 is listed already; take them out of one of the lists",
-        "all its hosts are listed already; not added twice",
+        "192.168.0.2 is already listed; remove them from one of the lists",
+        "all its hosts are already listed; not added twice",
     ]
 
 
@@ -259,11 +259,11 @@ def test_bookings_are_followed_from_then_on(old: Path, output: Path, monkeypatch
     expected = {"file": str(old / "comments.json"), "watch": True, "zone": "Europe/Paris"}
     assert _tables(output)["bookings"] == {"max_days": 7, "comments": expected}
     assert _import(old, output, "comments.json").remarks == (
-        f"{old / 'comments.json'}: is taken over already (bookings.comments)",
+        f"{old / 'comments.json'}: is already imported (bookings.comments)",
     )
     (old / "comments.json").rename(old / "other.json")
     assert _import(old, output, "other.json").remarks == (
-        f"{old / 'other.json'}: bookings.comments is set already, to something else; it stays",
+        f"{old / 'other.json'}: bookings.comments is already set to another value, which is kept",
     )
 
 

@@ -41,7 +41,7 @@ def test_an_edited_file_that_has_the_choices_stays(edit: str) -> None:
 def test_an_edited_file_that_lacks_a_choice_is_left_and_told() -> None:
     edited = render({}) + "# mine\n"
     with pytest.raises(
-        Refused, match=r'was edited and is left as it is; set in it: \[hub\] listen = "0.0.0.0:1"'
+        Refused, match=r'has been edited and is not changed; set in it: \[hub\] listen = "0.0.0.0:1"'
     ):
         config_with({"hub": {"listen": "0.0.0.0:1"}}, edited, PLACE)
 

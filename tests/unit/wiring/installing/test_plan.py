@@ -94,7 +94,7 @@ def test_a_node_goes_over_to_another_hub_only_with_a_token_of_it(tmp_path: Path)
     assert "/etc/gpuherd/join-token" not in installation(tmp_path).agent(HUB, "ghj_token").changed
     other = {"hub_url": "https://other.example.org"}
     with pytest.raises(
-        Misconfigured, match=r"this node is enrolled at http://127.0.0.1:8470: give a join token"
+        Misconfigured, match=r"this node is enrolled at http://127.0.0.1:8470: to enrol it at the other hub"
     ):
         installation(tmp_path).agent(other)
     assert credential.exists()
@@ -136,7 +136,7 @@ def test_a_configuration_to_begin_with_is_taken_unless_another_is_there(tmp_path
     config = tmp_path / "etc/gpuherd/gpuherd.toml"
     assert config.read_text() == mine
     assert installation(tmp_path).hub({}, mine).changed == []
-    with pytest.raises(Misconfigured, match="is not the file given with --config"):
+    with pytest.raises(Misconfigured, match="differs from the file given with --config"):
         installation(tmp_path).hub({}, mine + "# more\n")
     assert config.read_text() == mine
 
@@ -165,8 +165,11 @@ def test_the_unit_of_a_package_is_used_as_it_is(tmp_path: Path) -> None:
     assert os.readlink(tmp_path / link[1:]) == "/lib/systemd/system/gpuherd-hub.service"  # noqa: PTH115
 
 
-def test_a_unit_of_ours_does_not_hide_the_one_of_a_package(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", ["updates overwrite this file", "this file is written anew by updates"])
+def test_a_unit_of_ours_does_not_hide_the_one_of_a_package(tmp_path: Path, mark: str) -> None:
     installation(tmp_path).hub({})
+    ours = tmp_path / "etc/systemd/system/gpuherd-hub.service"
+    ours.write_text(ours.read_text().replace("updates overwrite this file", mark))
     packaged = tmp_path / "lib/systemd/system/gpuherd-hub.service"
     packaged.parent.mkdir(parents=True)
     packaged.write_text(unit_text("hub", "/usr/bin/gpuherd"))
@@ -214,12 +217,12 @@ def test_a_new_systemd_waits_longer_each_time() -> None:
 
 @pytest.mark.parametrize("place", ["/root/.local/share/uv/tools/gpuherd", "/home/ada/venv", "/tmp/venv"])
 def test_a_gpuherd_that_services_cannot_see_is_not_installed(place: str) -> None:
-    with pytest.raises(Misconfigured, match=rf"{place}: services run as users of their own"):
+    with pytest.raises(Misconfigured, match=rf"{place}: services run as their own users"):
         check_reachable((place,))
 
 
 def test_a_folder_that_is_closed_to_others_is_not_seen_either(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="services run as users of their own"):
+    with pytest.raises(Misconfigured, match="services run as their own users"):
         check_reachable((str(tmp_path),))
     check_reachable(("/usr",))
 

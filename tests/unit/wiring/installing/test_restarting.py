@@ -232,7 +232,7 @@ def test_a_hub_that_only_the_configuration_names_is_another_hub_too(machine: Mac
 
 def test_an_agent_that_does_not_reach_its_hub_says_why(machine: Machine) -> None:
     machine.services.said = (
-        "http://127.0.0.1:8470 is not reached, the log says why; samples are spooled to disk"
+        "http://127.0.0.1:8470 cannot be reached, the log says why; samples are spooled to disk"
     )
     (told,) = machine.install().agent(TO_HUB, "ghj_token").next
     assert told.endswith(machine.services.last_words(AGENT))
@@ -253,12 +253,17 @@ def test_what_to_delete_after_removing_is_not_what_the_other_service_needs(machi
     (machine.root / "var/lib/gpuherd").mkdir()
     told = machine.install().remove("agent").next
     assert told == [
-        "configuration and data stay; to delete them too: rm -r /var/lib/gpuherd-agent /var/lib/private/gpuherd-agent"
+        (
+            "configuration and data are kept; to delete them too: "
+            "rm -r /var/lib/gpuherd-agent /var/lib/private/gpuherd-agent"
+        )
     ]
     kept.rmdir()
     (machine.root / "var/lib/gpuherd-agent").unlink()
     told = machine.install().remove("hub").next
-    assert told == ["configuration and data stay; to delete them too: rm -r /etc/gpuherd /var/lib/gpuherd"]
+    assert told == [
+        "configuration and data are kept; to delete them too: rm -r /etc/gpuherd /var/lib/gpuherd"
+    ]
 
 
 def test_a_check_tells_that_removing_stops_the_service(machine: Machine) -> None:

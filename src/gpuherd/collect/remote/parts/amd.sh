@@ -7,7 +7,7 @@ rocm_most='--showid --showuniqueid --showserial --showproductname --showbus --sh
 amd_hung() {
     amd_stuck=$stuck
     amd_at=$((up + rest_seconds))
-    block "$1" 124 "the command did not end within $deadline s"
+    block "$1" 124 "the command did not finish within $deadline s"
 }
 
 amd_waits() {
@@ -17,7 +17,7 @@ amd_waits() {
     fi
     amd_stuck=''
     [ "$up" -lt "$amd_at" ] || return 1
-    block "$1" 124 "the command did not end within $deadline s and is asked less often"
+    block "$1" 124 "the command did not finish within $deadline s and is now run less often"
 }
 
 amd() {

@@ -50,7 +50,7 @@ drop_field() {
 nvidia_hung() {
     nvidia_stuck=$stuck
     nvidia_at=$((up + rest_seconds))
-    block nvidia.gpus 124 "nvidia-smi did not end within $deadline s"
+    block nvidia.gpus 124 "nvidia-smi did not finish within $deadline s"
 }
 
 query='one gpus nvidia-smi "--query-gpu=$1" --format=csv,noheader,nounits ${2:+"$2"}
@@ -63,7 +63,7 @@ nvidia() {
     fi
     nvidia_stuck=''
     if [ "$up" -lt "$nvidia_at" ]; then
-        block nvidia.gpus 124 "nvidia-smi did not end within $deadline s and is asked less often"
+        block nvidia.gpus 124 "nvidia-smi did not finish within $deadline s and is now run less often"
         return
     fi
     if [ -z "$fields" ]; then

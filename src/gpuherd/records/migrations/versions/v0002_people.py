@@ -330,9 +330,9 @@ def _exclude_overlaps(connection: sa.Connection) -> None:
         except sa.exc.DBAPIError as error:
             reason = str(error.orig).strip().splitlines()[0]
             raise Misconfigured(
-                "hub.records_url: PostgreSQL's extension btree_gist, which keeps bookings apart, cannot be created "
-                f"({reason}); install PostgreSQL's contrib package if it is missing there, and let the database's "
-                "owner run in this database: CREATE EXTENSION btree_gist"
+                "hub.records_url: PostgreSQL's extension btree_gist, which prevents overlapping bookings, "
+                f"cannot be created ({reason}); install PostgreSQL's contrib package if it is missing, and "
+                "run in this database as its owner: CREATE EXTENSION btree_gist"
             ) from error
     op.execute(
         "ALTER TABLE booking_devices ADD CONSTRAINT ex_booking_devices_overlap EXCLUDE USING gist "
