@@ -1,4 +1,4 @@
-// Generated from OpenAPI b2ef5dbf11434abb6b76f64c275be634d373d29019b7a9bf5f439d757c218280 by `npm run generate`; do not edit.
+// Generated from OpenAPI b66d4ba076415a4c9432c069ab07bfc800cc6dfd416eaa085676f6fd5301ad77 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -1399,7 +1399,7 @@ export interface components {
          */
         Availability: {
             /**
-             * @description Signs of broken hardware that cannot be read, and so do not prevent *free*: slowdown, ecc, row_remap, page_retirement, recovery_action, xid.
+             * @description Hardware checks that could not be read, and therefore do not prevent *free*: slowdown, ecc, row_remap, page_retirement, recovery_action, xid.
              * @default []
              */
             not_checked?: string[];
@@ -1489,7 +1489,7 @@ export interface components {
             /** @description Only for a booking that has not started. */
             start?: number | string;
             title?: string;
-            /** @description Default: that of the booking. */
+            /** @description Default: the booking's time zone. */
             zone?: string;
         };
         /**
@@ -1540,14 +1540,14 @@ export interface components {
          */
         BookingRequest: {
             /**
-             * @description A number of devices of a type, also as text: "2 x A100 80GB".
+             * @description A number of devices of a type; can be written as text: "2 x A100 80GB".
              * @default null
              */
             any?: string | components["schemas"]["AnyDevices"] | null;
             /** @default  */
             comment?: string;
             /**
-             * @description These devices. A GPU that is split stands for its slices.
+             * @description These devices. A GPU that is split means all its slices.
              * @default []
              */
             devices?: components["schemas"]["DeviceRef"][];
@@ -1640,7 +1640,7 @@ export interface components {
             /** @description UTC, whole seconds. */
             starts_at: number;
             /**
-             * @description Pending: needs an admin's approval; its devices are taken.
+             * @description Pending: needs an admin's approval; its devices are reserved.
              * @enum {unknown}
              */
             state: "active" | "cancelled" | "pending" | "refused";
@@ -1672,7 +1672,7 @@ export interface components {
             end?: number | string | null;
             start: number | string;
             /**
-             * @description Default: that of the booking.
+             * @description Default: the booking's time zone.
              * @default null
              */
             zone?: string | null;
@@ -1800,7 +1800,7 @@ export interface components {
              */
             gpu_instance?: number | null;
             /**
-             * @description Health checks that this device supports: slowdown, ecc, row_remap, page_retirement, recovery_action, xid; newer agents may add more. Others were not made.
+             * @description Health checks that this device supports: slowdown, ecc, row_remap, page_retirement, recovery_action, xid; newer agents may add more. Checks that are not listed were not made.
              * @default []
              */
             health_checks?: string[];
@@ -2145,7 +2145,7 @@ export interface components {
             /** @default null */
             revision?: number | null;
             /**
-             * @description Default: that of the booking.
+             * @description Default: the booking's time zone.
              * @default null
              */
             zone?: string | null;
@@ -2196,7 +2196,7 @@ export interface components {
             nodes: components["schemas"]["NodeInventory"][];
             /** @description All current ones. */
             notices: components["schemas"]["FleetNotice"][];
-            /** @description Node rows that are gone. */
+            /** @description Node rows that were removed. */
             removed: number[];
             tick: number;
             /** @description Time until the next message. */
@@ -2317,7 +2317,7 @@ export interface components {
         GlanceNodes: {
             /** @description Age of the last report; null if there was none. */
             age_seconds: (number | null)[];
-            /** @description Number of the node's entries in ``devices``; they follow each other. */
+            /** @description Number of the node's entries in ``devices``, which are consecutive. */
             device_count: number[];
             /** @description Host names; null before the first report. */
             hostname: (string | null)[];
@@ -2458,12 +2458,12 @@ export interface components {
             is_closed?: boolean;
             journal: components["schemas"]["JournalHealth"];
             /**
-             * @description Samples lost for lack of space, from nodes that cannot send them again.
+             * @description Samples lost because the disk was full, from nodes that cannot send them again.
              * @default 0
              */
             lost_samples?: number;
             /**
-             * @description Samples without space that agents will send again.
+             * @description Samples that could not be stored because the disk was full; agents send them again.
              * @default 0
              */
             sent_again_samples?: number;
@@ -2647,7 +2647,7 @@ export interface components {
          */
         JournalHealth: {
             /**
-             * @description Places that could not be read at the last start.
+             * @description Entries that could not be read at the last start.
              * @default 0
              */
             damaged_records?: number;
@@ -2865,7 +2865,7 @@ export interface components {
             last_error: string | null;
             last_error_at: number | null;
             /**
-             * @description Samples lost for lack of space that cannot be sent again.
+             * @description Samples that were lost because the disk was full, and that cannot be sent again.
              * @default 0
              */
             lost_samples?: number;
@@ -2965,7 +2965,7 @@ export interface components {
             /** @description Stable name: no_driver, no_gpu, driver_mismatch, driver_hung, driver_crashed, gpu_lost, reset_required, gpu_error, xid, recovery_action, remap_pending, remap_failed, retirement_pending, no_permission, driver_failed, slow_driver, too_many_devices, metric_failed, processes_failed, processes_hidden, host_failed; newer agents may add more. */
             code: string;
             /**
-             * @description For code metric_failed: the metrics that are unknown because of it, such as memory_used_bytes or memory_total_bytes. Empty: any unknown metric can be.
+             * @description For code metric_failed: the metrics that are unknown because of it, such as memory_used_bytes or memory_total_bytes. Empty: it can be any unknown metric.
              * @default []
              */
             columns?: string[];
@@ -3450,7 +3450,7 @@ export interface components {
                 [key: string]: number;
             };
             /**
-             * @description Live nodes of which no GPU can be used: the driver hangs, or all are missing or in fault.
+             * @description Live nodes without a usable GPU: the driver hangs, or all are missing or in fault.
              * @default 0
              */
             nodes_in_fault?: number;
@@ -3491,7 +3491,7 @@ export interface components {
             trend_2h: "down" | "level" | "up";
             /** @description GPUs held now; shared ones count by their share of memory. */
             used_gpus: number;
-            /** @description Null is unknown. */
+            /** @description Null: unknown. */
             user: string | null;
         };
         /**
@@ -3547,7 +3547,7 @@ export interface components {
             end: number;
             /** @description For each key, one number per step. */
             gpu_hours: number[][];
-            /** @description Null is unknown. */
+            /** @description Null: unknown. */
             keys: (string | null)[];
             labels: string[];
             /** @default [] */
@@ -3638,7 +3638,7 @@ export interface components {
             started_at: number;
             /** @description Short name of the device's type. */
             type: string;
-            /** @description Null is unknown. */
+            /** @description Null: unknown. */
             user: string | null;
             uuid: string;
         };
