@@ -224,7 +224,7 @@ class DialledLine(asyncio.BufferedProtocol):
 
     def _ping(self) -> None:
         if not self._is_answered:
-            self._lose(LineLost(f"no answer to a ping for {self._ping_seconds:.0f} s"))
+            self._lose(LineLost(f"no response to a ping for {self._ping_seconds:.0f} s"))
             self.transport.abort()  # what is still to be sent would keep it open
             return
         self._is_answered = False

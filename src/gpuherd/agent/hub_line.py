@@ -104,7 +104,7 @@ class HubLine:
             self._write()  # without waiting: a hub that does not read must not keep us from noticing
             await asyncio.sleep(PING_SECONDS)
             if self._pongs == pongs:
-                raise LineLost(f"no answer to a ping for {PING_SECONDS:.0f} s")
+                raise LineLost(f"no response to a ping for {PING_SECONDS:.0f} s")
 
     async def close(self, code: int, reason: str) -> None:
         """Say why, and give the hub a moment to hear it."""

@@ -62,7 +62,7 @@ class ListenAddress(Struct, frozen=True, kw_only=True):
         if error.errno in (errno.EACCES, errno.EPERM):
             return f"this user is not allowed to listen on port {self.port}; choose a port above 1023"
         if error.errno == errno.EADDRNOTAVAIL:
-            return f"this machine has no address {self.host}; choose one of its own, or 0.0.0.0 for all"
+            return f"this machine has no address {self.host}; choose one of its addresses, or 0.0.0.0 for all"
         return f"cannot listen on {self}: {error.strerror}"
 
     def __str__(self) -> str:

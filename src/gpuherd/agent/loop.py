@@ -225,7 +225,7 @@ class Agent:
         if self._slowness.is_lasting(usual):
             text = (
                 f"reading takes longer than the interval of {usual:g} s: a sample is taken every "
-                f"{interval:g} s. Look for what slows the driver down (persistence mode off, a failing "
+                f"{interval:g} s. Find out what slows the driver down (persistence mode off, a failing "
                 "GPU), or set a longer interval"
             )
             problems += (Problem(code="slow_driver", message=clean(text, SENTENCE_LENGTH)),)

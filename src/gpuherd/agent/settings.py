@@ -15,7 +15,7 @@ LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of one agent. Everything has a default; only ``hub_url`` or ``listen`` is needed to report."""
+    """Settings of one agent. Everything has a default; to report, set hub_url or listen."""
 
     hub_url: Annotated[
         str | None,

@@ -108,7 +108,7 @@ class ArrivedNodes:
     def _renew(self, node: ArrivedNode, arrival: Arrival) -> None:
         known = node.arrival
         if known.way != arrival.way:
-            raise Refused("name_taken", f"{node.node_id} is already connected another way ({known.way})")
+            raise Refused("name_taken", f"{node.node_id} is already connected in another way ({known.way})")
         is_namesake = known.name.casefold() != arrival.name.casefold() or known.place != arrival.place
         longest_silence = max(NAMESAKE_SILENT_SECONDS, 3 * known.interval_seconds)
         if is_namesake and self._silent_seconds(node) <= longest_silence:

@@ -68,7 +68,9 @@ class GroupHealth(Struct, frozen=True, kw_only=True):
     name: str
     way: NodeWay
     nodes: int
-    failing: Annotated[int, Meta(description="Nodes that cannot be reached or understood now.")]
+    failing: Annotated[
+        int, Meta(description="Nodes that cannot be reached right now, or whose data cannot be read.")
+    ]
     missing: Annotated[
         int, Meta(description="Nodes that are no longer in the list and will be removed soon.")
     ]

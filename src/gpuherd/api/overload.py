@@ -146,8 +146,8 @@ class Overload:
             f"; agents report at {self._stretch:g} times their usual interval" if self._stretch > 1 else ""
         )
         return (
-            f"the hub is overloaded: {state}{asked}. Nothing that agents send is lost. If it lasts, give the hub more "
-            "CPU or a faster disk, or the agents a longer interval_seconds"
+            f"the hub is overloaded: {state}{asked}. Nothing that agents send is lost. If this persists, "
+            "give the hub more CPU or a faster disk, or the agents a longer interval_seconds"
         )
 
     def reasons(self) -> list[str]:

@@ -340,7 +340,7 @@ class PeopleDesk:
         await self.account(account_id)
         if account_id != own.id:
             deed = Deed(
-                COMMANDS_READ, account_id, "all that is kept about them", actor_of(viewer), self._clock.wall()
+                COMMANDS_READ, account_id, "all data stored about them", actor_of(viewer), self._clock.wall()
             )
             await self._calls.run(self._audit.append, [deed])
         return await self._exported(account_id, own.id)

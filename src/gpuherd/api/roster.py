@@ -201,7 +201,8 @@ class Roster:
         if node_id in self._enrolled:
             raise Refused(
                 "name_taken",
-                f"{node_id} is enrolled and reports by itself; remove it from the list, or remove the enrolled node",
+                f"{node_id} is enrolled and reports on its own; remove it from the list, or remove the "
+                "enrolled node",
             )
         for other in self._groups:
             if other is not group and node_id in other.contacts:
@@ -254,7 +255,7 @@ class Roster:
         if seen is not None and seen < expected:
             note = Problem(
                 code="gpus_missing",
-                message=f"{group.name} says it has {expected} GPUs, {seen} are seen: look for lost ones",
+                message=f"{group.name} lists {expected} GPUs, but {seen} are visible: look for missing ones",
             )
         self._fleet.note(node_id, "inventory", note)
 

@@ -63,7 +63,7 @@ def _remedy(address: ListenAddress, error: OSError, key: str) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{key}: this user is not allowed to listen on port {address.port}; choose a port above 1023"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{key}: this machine has no address {address.host}; choose one of its own"
+        return f"{key}: this machine has no address {address.host}; choose one of its addresses"
     return f"{key}: cannot listen on {address}: {error.strerror}"
 
 

@@ -124,5 +124,5 @@ def _check(settings: LdapSettings) -> None:
         template: str | None = getattr(settings, key)
         if template is not None and "{name}" not in template:
             raise Misconfigured(
-                f'login.ldap.{key}: must contain {{name}}; otherwise "{template}" fits everyone alike'
+                f'login.ldap.{key}: must contain {{name}}; otherwise "{template}" matches everyone'
             )

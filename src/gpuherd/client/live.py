@@ -306,7 +306,7 @@ class HerdFeed(Feed):
             raise HubSilent(reason)
         if course.first_at is None:
             if course.break_reason is None:
-                return "the hub's live stream ended before any data came"
+                return "the hub's live stream ended before any data arrived"
             return "a proxy between here and the hub buffers the live stream; turn buffering off"
         if course.break_reason is not None:
             raise HubSilent(course.break_reason)

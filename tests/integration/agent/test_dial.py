@@ -217,9 +217,9 @@ def test_a_server_that_does_not_read_stops_the_sender_and_is_given_up() -> None:
         async with raw_server(deaf) as address:
             line = await open_line(address, ping_seconds=0.3)
             receiving = asyncio.create_task(line.recv())
-            with pytest.raises(LineLost, match="no answer to a ping"):
+            with pytest.raises(LineLost, match="no response to a ping"):
                 await asyncio.wait_for(send_for_ever(line), PATIENCE_SECONDS)
-            with pytest.raises(LineLost, match="no answer to a ping"):
+            with pytest.raises(LineLost, match="no response to a ping"):
                 await receiving
             await line.close()
             gone.set()

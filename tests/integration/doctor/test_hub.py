@@ -130,7 +130,7 @@ def test_a_listed_node_that_is_enrolled_as_well(doctor: Doctor, ssh_node: SshNod
             found = await doctor.look("gpu01")
         assert found.broken[0] == "listed"
         assert found.sentences[0] == (
-            "gpu01 of nodes[0].hosts is ignored by the hub: gpu01 is enrolled and reports by itself; remove it from "
+            "gpu01 of nodes[0].hosts is ignored by the hub: gpu01 is enrolled and reports on its own; remove it from "
             "the list, or remove the enrolled node"
         )
 

@@ -125,7 +125,7 @@ def test_a_port_on_which_nothing_listens(doctor: Doctor, ssh_node: SshNode) -> N
     ssh_node.server.stop()
     found = doctor("gpu01", ssh_node.table())
     reason = f"nothing listens on 127.0.0.1 port {port} (connection refused)"
-    assert found.sentences == [f"gpu01: {reason}: is sshd running there, is the port right?"]
+    assert found.sentences == [f"gpu01: {reason}: is sshd running there, and is the port right?"]
     assert found.broken == ["connect"]
 
 

@@ -96,9 +96,9 @@ def test_the_agent_notices_and_keeps_what_was_not_confirmed(
             async with wire_to(port) as wire:
                 hub.dial(wire.port)
                 await hub.heard(8)  # longer than two pings: a living hub answers them
-                assert "no answer to a ping" not in caplog.text
+                assert "no response to a ping" not in caplog.text
                 wire.cut()
-                await until(lambda: "no answer to a ping" in caplog.text, "the agent notices")
+                await until(lambda: "no response to a ping" in caplog.text, "the agent notices")
             hub.dial(port)
             await hub.heard(5)
             (run,) = hub.runs.values()

@@ -1,4 +1,4 @@
-// Generated from OpenAPI b66d4ba076415a4c9432c069ab07bfc800cc6dfd416eaa085676f6fd5301ad77 by `npm run generate`; do not edit.
+// Generated from OpenAPI d10817c61ba18ce9e4e72b01b0622ba40a10870016dc0b916010543d825f6a17 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -2354,7 +2354,7 @@ export interface components {
          * @description One list of nodes that the hub polls.
          */
         GroupHealth: {
-            /** @description Nodes that cannot be reached or understood now. */
+            /** @description Nodes that cannot be reached right now, or whose data cannot be read. */
             failing: number;
             /** @description When the list was last read. */
             found_at: number | null;

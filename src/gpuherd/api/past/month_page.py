@@ -59,7 +59,7 @@ def month_page(report: MonthlyReport, written_at: float) -> str:
     for table in tables(report):
         body += [f"<h2>{_text(table.title)}</h2>", _table(table)]
     body += ["<h2>When the herd is busy</h2>", _hours(report)]
-    body += ["<h2>How well GPUs in use worked</h2>", _distribution(report)]
+    body += ["<h2>Utilisation of GPUs in use</h2>", _distribution(report)]
     inner = "\n".join(body)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

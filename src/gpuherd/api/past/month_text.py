@@ -35,7 +35,7 @@ def month_text(report: MonthlyReport, written_at: float) -> str:
     for table in tables(report):
         parts += [f"## {table.title}", _told(table)]
     parts += ["## When the herd is busy", _hours(report)]
-    parts += ["## How well GPUs in use worked", _distribution(report)]
+    parts += ["## Utilisation of GPUs in use", _distribution(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

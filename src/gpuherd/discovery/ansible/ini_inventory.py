@@ -28,7 +28,7 @@ def read_ini_inventory(text: str, file: str) -> Inventory:
             if kind not in {"hosts", "children", "vars"}:
                 inventory.complaints.add(
                     number,
-                    f"[{header['name']}:{kind}] is not known; write [group], [group:children] or [group:vars]",
+                    f"[{header['name']}:{kind}] is unknown; write [group], [group:children] or [group:vars]",
                 )
                 kind = "skip"
             group = inventory.group(header["name"])

@@ -115,10 +115,10 @@ async def _connect(addresses: Sequence[_Address], login: Login, progress: Progre
 def _why_not(error: OSError | None, login: Login) -> str:
     where = f"{login.host}:{login.port}"
     if isinstance(error, ConnectionRefusedError):
-        return f"nothing listens on {where} (connection refused); is sshd running, is the port right?"
+        return f"nothing listens on {where} (connection refused); is sshd running, and is the port right?"
     if error is not None and error.errno in NO_ROUTE:
         return f"there is no route to {where} ({error.strerror}); check the network between hub and node"
-    reason = (error.strerror if error is not None else None) or "no address answered"
+    reason = (error.strerror if error is not None else None) or "no address responded"
     return f"cannot connect to {where} ({reason}); is the machine up?"
 
 
@@ -157,6 +157,6 @@ def busy(words: str, login: Login, progress: Progress) -> ServerBusy:
     detail = f" ({words})" if words else ""
     return ServerBusy(
         "server_busy",
-        f"{progress.place}: {login.host}:{login.port} closed the connection before its greeting{detail}; it has more "
-        "logins under way than its MaxStartups allows, or refuses the hub's address",
+        f"{progress.place}: {login.host}:{login.port} closed the connection before its greeting{detail}; "
+        "it has more logins in progress than its MaxStartups allows, or rejects the hub's address",
     )

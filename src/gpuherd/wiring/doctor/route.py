@@ -19,7 +19,7 @@ __all__ = ["Route", "find_route"]
 
 READ_SECONDS = 10.0
 LISTENERS = {
-    "ssh": "is sshd running there, is the port right?",
+    "ssh": "is sshd running there, and is the port right?",
     "pull": "start `gpuherd agent --listen` there, or correct the port",
     "node_info": "start node_info.py there, or correct the port",
     "xmlrpc": "start the RPC server there, or correct the port",

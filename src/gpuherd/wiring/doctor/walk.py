@@ -198,7 +198,7 @@ class Walk:
     def _too_late(self, stage: str) -> None:
         name = self._target.name
         remedy = (
-            "a command on it hangs, look for processes in state D there"
+            "a command on it hangs: look for processes in state D there"
             if self._is_thorough
             else f"it is slow, or a command on it hangs: `gpuherd doctor {name}` waits longer"
         )
