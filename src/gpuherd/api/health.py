@@ -108,7 +108,7 @@ class Health(Struct, frozen=True, kw_only=True):
 
 
 class HealthSummary(Struct, frozen=True, kw_only=True):
-    """What everyone can see of the hub, for monitoring and for nodes that check the hub and its time."""
+    """The public part of the hub's health, for monitoring and for nodes that check the hub and its clock."""
 
     status: Literal["ok", "degraded"]
     version: str

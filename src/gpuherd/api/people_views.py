@@ -136,7 +136,7 @@ class CreatedAccount(Struct, frozen=True, kw_only=True):
 
 
 class AccountChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes of an account by an admin. Fields that are left out do not change."""
+    """Changes that an admin makes to an account. Fields that are left out do not change."""
 
     display_name: Annotated[Label | UnsetType, Meta(description="Display name that others see.")] = UNSET
     role: Role | UnsetType = UNSET

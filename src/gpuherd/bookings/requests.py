@@ -95,7 +95,7 @@ class BookingRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class BookingChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes of a booking. Fields that are left out do not change."""
+    """Changes to a booking. Fields that are left out do not change."""
 
     revision: Annotated[
         int | UnsetType,

@@ -120,7 +120,7 @@ class Search(Struct, frozen=True, kw_only=True):
             if not span.is_own:
                 return "booked within the time"
             if self.is_for_booking:
-                return "under a booking of yours already"
+                return "already booked by you"
         return "not bookable" if self.is_for_booking and booked.is_quiet(gpu) else None
 
 

@@ -28,7 +28,7 @@ Numbers = list[float | None]
 
 
 class GlanceModel(Struct, frozen=True, kw_only=True):
-    """What some of the devices are."""
+    """A model that some of the devices have."""
 
     short_name: Annotated[str, Meta(description="Product name without common words.")]
     name: Annotated[str, Meta(description="Product name as reported by the driver.")]

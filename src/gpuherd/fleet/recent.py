@@ -58,7 +58,7 @@ class RecentHost(Struct, frozen=True):
 
 
 class RecentView(Struct, frozen=True, kw_only=True):
-    """What a node did in the last minutes, oldest first. Null is unknown, also where the node was not live."""
+    """Metrics of a node in the last minutes, oldest first. Null: unknown, or the node was not live."""
 
     node_id: str
     interval_seconds: Annotated[float, Meta(description="Usual time between two points.")]

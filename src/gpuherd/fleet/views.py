@@ -142,7 +142,7 @@ class ModelTotals(Struct, frozen=True, kw_only=True):
 
 
 class Totals(Struct, frozen=True, kw_only=True):
-    """The herd in numbers. A GPU that is split counts through its slices, not twice."""
+    """Totals of the herd. A split GPU is counted as its slices, not twice."""
 
     nodes: dict[NodeState, int]
     nodes_in_fault: Annotated[
@@ -177,7 +177,7 @@ class DevicePlace(Struct, frozen=True, kw_only=True):
 
 
 class UserView(Struct, frozen=True, kw_only=True):
-    """What one user holds now; user null collects the processes whose owner is unknown."""
+    """What one user holds now; a null user stands for processes whose owner is unknown."""
 
     user: str | None
     devices: tuple[DevicePlace, ...]

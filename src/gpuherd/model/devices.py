@@ -64,7 +64,7 @@ class ThrottleReason(IntFlag):
 
 
 class DeviceFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a GPU or slice is. It changes only with the machine or its MIG layout."""
+    """Inventory of a GPU or slice. It changes only with the machine or its MIG layout."""
 
     uuid: Annotated[Identifier, Meta(description="The vendor's unique id; identifies the device everywhere.")]
     index: Annotated[
@@ -117,7 +117,7 @@ class DeviceFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeviceSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a device does at one moment."""
+    """Metrics of a device at one moment."""
 
     utilization_gpu: Annotated[
         Ratio | None, Meta(description="Share of the last period in which a kernel ran.")

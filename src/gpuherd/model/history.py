@@ -63,7 +63,7 @@ class MetricSeries(Struct, frozen=True, kw_only=True):
 
 
 class StateSpan(Struct, frozen=True, kw_only=True):
-    """A device's state for a while. For summaries, the state that it had for most of each step."""
+    """A period in which a device was in one state. For summaries, the state that it had for most of each step."""
 
     start: float
     end: float

@@ -27,7 +27,7 @@ class Disk(Struct, frozen=True, kw_only=True):
 
 
 class HostFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the machine is; sent on change."""
+    """Inventory of the machine; sent when it changes."""
 
     hostname: Annotated[Label, Meta(description="Host name; shown, but never used as the node's identity.")]
     os: Annotated[Label | None, Meta(description="Distribution and release.")] = None
@@ -52,7 +52,7 @@ class HostFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HostSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the machine does at one moment."""
+    """Metrics of the machine at one moment."""
 
     cpu_ratio: Annotated[Ratio | None, Meta(description="Share of all CPUs in use.")] = None
     load_1m: Annotated[Load | None, Meta(description="Load average over one minute.")] = None

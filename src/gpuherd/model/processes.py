@@ -50,14 +50,14 @@ class ProcessTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProcessSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a process costs its host at one moment."""
+    """CPU and memory of the host that a process uses at one moment."""
 
     cpu_cores: Annotated[Load | None, Meta(description="CPU in use; 1.0 is one core.")] = None
     memory_bytes: Annotated[Bytes | None, Meta(description="Resident main memory.")] = None
 
 
 class UseSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a process uses of one device at one moment."""
+    """What a process uses on one device at one moment."""
 
     gpu_memory_bytes: Annotated[Bytes | None, Meta(description="Device memory held.")] = None
     utilization_sm: Annotated[

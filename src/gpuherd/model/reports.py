@@ -59,14 +59,14 @@ def fewer_problems(problems: Sequence[Problem], most: int) -> list[Problem]:
 
 
 class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a node is: the host and its devices, slices after their parent."""
+    """Inventory of a node: the host and its devices, slices after their parent."""
 
     host: HostFacts
     devices: Annotated[tuple[DeviceFacts, ...], Meta(max_length=MAX_DEVICES)] = ()
 
 
 class Sample(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a node does at one moment; each tuple is aligned with the facts or the process table."""
+    """Metrics of a node at one moment; each tuple is aligned with the facts or the process table."""
 
     time: Annotated[Timestamp, Meta(description="The node's own clock.")]
     host: HostSample = HostSample()

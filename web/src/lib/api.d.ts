@@ -1,4 +1,4 @@
-// Generated from OpenAPI d10817c61ba18ce9e4e72b01b0622ba40a10870016dc0b916010543d825f6a17 by `npm run generate`; do not edit.
+// Generated from OpenAPI 6ef6bd1cc7caf62c99721a26b85666bb0bc7df9a57e87230cc0c18f51e59e9b4 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -1274,7 +1274,7 @@ export interface components {
         };
         /**
          * AccountChange
-         * @description Changes of an account by an admin. Fields that are left out do not change.
+         * @description Changes that an admin makes to an account. Fields that are left out do not change.
          */
         AccountChange: {
             /** @description Display name that others see. */
@@ -1476,7 +1476,7 @@ export interface components {
         };
         /**
          * BookingChange
-         * @description Changes of a booking. Fields that are left out do not change.
+         * @description Changes to a booking. Fields that are left out do not change.
          */
         BookingChange: {
             comment?: string;
@@ -1781,7 +1781,7 @@ export interface components {
         };
         /**
          * DeviceFacts
-         * @description What a GPU or slice is. It changes only with the machine or its MIG layout.
+         * @description Inventory of a GPU or slice. It changes only with the machine or its MIG layout.
          */
         DeviceFacts: {
             /**
@@ -1898,7 +1898,7 @@ export interface components {
         };
         /**
          * DeviceSample
-         * @description What a device does at one moment.
+         * @description Metrics of a device at one moment.
          */
         DeviceSample: {
             /**
@@ -2292,7 +2292,7 @@ export interface components {
         };
         /**
          * GlanceModel
-         * @description What some of the devices are.
+         * @description A model that some of the devices have.
          */
         GlanceModel: {
             /** @description MIG is on: the slices do the work. */
@@ -2410,7 +2410,7 @@ export interface components {
         };
         /**
          * HealthSummary
-         * @description What everyone can see of the hub, for monitoring and for nodes that check the hub and its time.
+         * @description The public part of the hub's health, for monitoring and for nodes that check the hub and its clock.
          */
         HealthSummary: {
             /** @enum {unknown} */
@@ -2497,7 +2497,7 @@ export interface components {
         };
         /**
          * HostFacts
-         * @description What the machine is; sent on change.
+         * @description Inventory of the machine; sent when it changes.
          */
         HostFacts: {
             /** @default [] */
@@ -2569,7 +2569,7 @@ export interface components {
         };
         /**
          * HostSample
-         * @description What the machine does at one moment.
+         * @description Metrics of the machine at one moment.
          */
         HostSample: {
             /**
@@ -2846,7 +2846,7 @@ export interface components {
         };
         /**
          * NodeFacts
-         * @description What a node is: the host and its devices, slices after their parent.
+         * @description Inventory of a node: the host and its devices, slices after their parent.
          */
         NodeFacts: {
             /** @default [] */
@@ -3032,7 +3032,7 @@ export interface components {
         };
         /**
          * ProcessSample
-         * @description What a process costs its host at one moment.
+         * @description CPU and memory of the host that a process uses at one moment.
          */
         ProcessSample: {
             /**
@@ -3118,7 +3118,7 @@ export interface components {
         };
         /**
          * RecentView
-         * @description What a node did in the last minutes, oldest first. Null is unknown, also where the node was not live.
+         * @description Metrics of a node in the last minutes, oldest first. Null: unknown, or the node was not live.
          */
         RecentView: {
             /** @description By the device's uuid; at most 64 of them. */
@@ -3169,7 +3169,7 @@ export interface components {
         };
         /**
          * Sample
-         * @description What a node does at one moment; each tuple is aligned with the facts or the process table.
+         * @description Metrics of a node at one moment; each tuple is aligned with the facts or the process table.
          */
         Sample: {
             /**
@@ -3305,7 +3305,7 @@ export interface components {
         };
         /**
          * StateSpan
-         * @description A device's state for a while. For summaries, the state that it had for most of each step.
+         * @description A period in which a device was in one state. For summaries, the state that it had for most of each step.
          */
         StateSpan: {
             end: number;
@@ -3439,7 +3439,7 @@ export interface components {
         };
         /**
          * Totals
-         * @description The herd in numbers. A GPU that is split counts through its slices, not twice.
+         * @description Totals of the herd. A split GPU is counted as its slices, not twice.
          */
         Totals: {
             devices: {
@@ -3669,7 +3669,7 @@ export interface components {
         };
         /**
          * UseSample
-         * @description What a process uses of one device at one moment.
+         * @description What a process uses on one device at one moment.
          */
         UseSample: {
             /**
@@ -3703,7 +3703,7 @@ export interface components {
         };
         /**
          * UserView
-         * @description What one user holds now; user null collects the processes whose owner is unknown.
+         * @description What one user holds now; a null user stands for processes whose owner is unknown.
          */
         UserView: {
             busy_devices: number;
