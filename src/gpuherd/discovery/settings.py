@@ -25,8 +25,8 @@ class _Found(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         Meta(
             ge=1,
             le=86_400,
-            description="How often to read the list again, in seconds. Changes that the hub notices are read "
-            "earlier.",
+            description="How often to read the list again, in seconds. If the hub notices a change, it "
+            "reads the list earlier.",
         ),
     ] = 30.0
 

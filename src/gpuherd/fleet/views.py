@@ -90,7 +90,12 @@ class DeviceBookingView(Struct, frozen=True, kw_only=True):
 
 MissingSince = Annotated[
     float | None,
-    Meta(description="Since when its node no longer reports it, hub time, UTC epoch seconds; null: it does."),
+    Meta(
+        description=(
+            "Hub time (UTC epoch seconds) since which its node no longer reports the device; null while it "
+            "does."
+        )
+    ),
 ]
 
 

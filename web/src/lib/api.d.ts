@@ -1,4 +1,4 @@
-// Generated from OpenAPI 6ef6bd1cc7caf62c99721a26b85666bb0bc7df9a57e87230cc0c18f51e59e9b4 by `npm run generate`; do not edit.
+// Generated from OpenAPI 1a403ad9783a824805616251ba9e3db2a0e3d921c52b7f1d8d4f119fb34784b4 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -1870,7 +1870,7 @@ export interface components {
         DeviceInventory: {
             facts: components["schemas"]["DeviceFacts"];
             /**
-             * @description Since when its node no longer reports it, hub time, UTC epoch seconds; null: it does.
+             * @description Hub time (UTC epoch seconds) since which its node no longer reports the device; null while it does.
              * @default null
              */
             missing_since?: number | null;
@@ -2020,7 +2020,7 @@ export interface components {
             bookings?: components["schemas"]["DeviceBookingView"][];
             facts: components["schemas"]["DeviceFacts"];
             /**
-             * @description Since when its node no longer reports it, hub time, UTC epoch seconds; null: it does.
+             * @description Hub time (UTC epoch seconds) since which its node no longer reports the device; null while it does.
              * @default null
              */
             missing_since?: number | null;
