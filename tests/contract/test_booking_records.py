@@ -51,7 +51,7 @@ def test_what_is_booked_is_read_back(records: BookingRecords) -> None:
 @pytest.mark.promise("no-device-twice")
 def test_a_held_device_cannot_be_booked_and_nothing_else_of_it_is(records: BookingRecords) -> None:
     first = book(records, draft(A))
-    with pytest.raises(Conflict, match="a device is booked") as caught:
+    with pytest.raises(Conflict, match="a device is already booked") as caught:
         book(records, draft(B, A, hours=0.5))
     assert caught.value.bookings == (first,)
     assert caught.value.devices == (A,)

@@ -134,5 +134,5 @@ def test_postgresql_without_the_right_to_make_the_extension_is_told_the_remedy(
 
 
 def test_a_database_of_another_kind_is_refused() -> None:
-    with pytest.raises(Misconfigured, match=r"mssql will not do|there is no driver|missing"):
+    with pytest.raises(Misconfigured, match=r"mssql is not supported|there is no driver|missing"):
         records_engine(records_url("mssql+pyodbc://x/y"))

@@ -67,7 +67,7 @@ def test_tokens_that_admit_someone_are_listed_and_can_be_taken_back(records: Nod
     assert records.remove_token("second", now=5.0)
     assert not records.remove_token("second", now=5.0)
     assert [token.digest for token in records.tokens(now=5.0)] == ["first"]
-    with pytest.raises(Refused, match="unknown, spent or expired"):
+    with pytest.raises(Refused, match="invalid, used up or expired"):
         records.enrol(node_id="b", name="b", credential="2", now=5.0, token="second")
     assert [node.id for node in records.load().nodes] == ["a"], "who has joined stays"
 
@@ -75,7 +75,7 @@ def test_tokens_that_admit_someone_are_listed_and_can_be_taken_back(records: Nod
 @pytest.mark.parametrize(("token", "now"), [("other", 1.0), ("t", 100.0), ("t", 1e9)])
 def test_an_unknown_or_expired_token_admits_nobody(records: NodeRecords, token: str, now: float) -> None:
     records.add_token(digest="t", now=0.0, expires_at=100.0, uses=1)
-    with pytest.raises(Refused, match="unknown, spent or expired"):
+    with pytest.raises(Refused, match="invalid, used up or expired"):
         records.enrol(node_id="a", name="a", credential="1", now=now, token=token)
     assert records.load().nodes == ()
 

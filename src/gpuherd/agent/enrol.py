@@ -161,7 +161,9 @@ class Credentials:
                 f"{self.address.url} sent an unexpected response to the enrolment: {error}"
             ) from error
         if not _SECRET.fullmatch(enrolled.credential):
-            raise Failed(f"{self.address.url} returned an invalid credential")
+            raise Failed(
+                f"{self.address.url} sent an unexpected response to the enrolment: its credential is not valid"
+            )
         self._store(enrolled.credential)
         self._join_token = None
         log.info("enrolled at %s as %s", self.address.url, clean(enrolled.node_id))

@@ -26,8 +26,11 @@ def nginx_here() -> None:
 @pytest.mark.parametrize(
     ("location", "words"),
     [
-        ("auth_basic off;", ["(HTTP 426)", "a proxy before the hub does not pass it on", "$http_upgrade"]),
-        (PASSES_ON, ["(HTTP 401)", "a proxy before the hub", "requires a login", "api/v1/enroll"]),
+        (
+            "auth_basic off;",
+            ["(HTTP 426)", "a proxy in front of the hub does not pass it on", "$http_upgrade"],
+        ),
+        (PASSES_ON, ["(HTTP 401)", "a proxy in front of the hub", "requires a login", "api/v1/enroll"]),
         (f"auth_basic off; {PASSES_ON}", []),
     ],
     ids=["no upgrade", "asks for a password", "as it should be"],

@@ -56,11 +56,11 @@ ODD_ANSWERS: dict[str, tuple[bytes, type[Failed], str]] = {
     "not http": (b"SSH-2.0-OpenSSH\r\n\r\n", Failed, "does not speak HTTP"),
     "no status": (b"HTTP/1.1 \xb2\xb2\xb2 x\r\n\r\n", Failed, "does not speak HTTP"),
     "ordinary page": (b"HTTP/1.1 200 OK\r\n\r\n<html>", HandshakeRefused, "200"),
-    "no upgrade": (b"HTTP/1.1 101 x\r\n\r\n", Failed, "knows no WebSockets"),
+    "no upgrade": (b"HTTP/1.1 101 x\r\n\r\n", Failed, "does not support WebSockets"),
     "wrong accept": (
         b"HTTP/1.1 101 x\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: no\r\n\r\n",
         Failed,
-        "knows no WebSockets",
+        "does not support WebSockets",
     ),
     "endless head": (b"HTTP/1.1 101 x\r\n" + b"a: b\r\n" * 20_000, Failed, "does not speak HTTP"),
     "nothing": (b"", Failed, "connection closed"),

@@ -270,7 +270,7 @@ def test_on_a_terminal(tmp_path: Path) -> None:
 )
 def test_the_terminal_is_restored_however_it_ends(tmp_path: Path, how: Any, code: int) -> None:
     with FullTerminal("top", "--hub", "http://127.0.0.1:9", environment={"HOME": str(tmp_path)}) as terminal:
-        terminal.until("127.0.0.1:9 cannot be reached: nothing listens there; trying again")
+        terminal.until("127.0.0.1:9 cannot be reached: nothing listens there; retrying")
         terminal.press(how) if isinstance(how, str) else terminal.send(how)
         assert terminal.end() == code
         assert terminal.is_restored
@@ -278,7 +278,7 @@ def test_the_terminal_is_restored_however_it_ends(tmp_path: Path, how: Any, code
 
 def test_a_terminal_that_is_gone_is_the_end(tmp_path: Path) -> None:
     with FullTerminal("top", "--hub", "http://127.0.0.1:9", environment={"HOME": str(tmp_path)}) as terminal:
-        terminal.until("trying again")
+        terminal.until("retrying")
         terminal.vanish()
         assert terminal.process.wait(PATIENCE_SECONDS) == 129
 

@@ -130,7 +130,7 @@ def test_a_wrong_base_path(doctor: Doctor, tmp_path: Path) -> None:
             found = await doctor.look()
         assert hub_steps(found)["hub there"] == "failed"
         assert any(
-            f"there is not a gpuherd hub at http://127.0.0.1:{doctor.port}/elsewhere" in s
+            f"there is no gpuherd hub at http://127.0.0.1:{doctor.port}/elsewhere" in s
             for s in found.sentences
         )
 

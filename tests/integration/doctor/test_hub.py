@@ -78,7 +78,7 @@ def test_an_enrolled_node_that_reports(doctor: Doctor, has_accounts: bool) -> No
         assert found.states["freshness"] == found.states["parse"] == "ok"
         assert found.fact("listed") == "not in any list: it has enrolled and is known to the hub as gpu05"
         assert found.fact("contact").startswith("live: its agent connects to this hub; last report ")
-        assert found.fact("frames").endswith("none refused")
+        assert found.fact("frames").endswith("none rejected")
 
     asyncio.run(story())
 
@@ -276,7 +276,8 @@ def test_frames_that_the_hub_refuses(doctor: Doctor) -> None:
             found = await doctor.look("gpu05")
         assert "frames" in found.broken
         assert any(
-            sentence.startswith("Also: the hub refuses what gpu05 sends: ") for sentence in found.sentences
+            sentence.startswith("Also: the hub rejects the reports of gpu05: ")
+            for sentence in found.sentences
         )
 
     asyncio.run(story())
@@ -410,7 +411,7 @@ def test_hosts_that_are_left_out_of_a_folder(doctor: Doctor, tmp_path: Path) -> 
         async with configured_hub(load(doctor.config_file)) as hub:
             await until(lambda: hub.fleet.node("lab1") is not None, "the first host")
             drop_files(folder, "lab2")
-            await until(lambda: any("left out" in reason for reason in hub.health().reasons), "too many")
+            await until(lambda: any("not shown" in reason for reason in hub.health().reasons), "too many")
             everything, one = await doctor.look(), await doctor.look("lab1")
             drop_files(folder, "lab2")
             other = await doctor.look("lab2")

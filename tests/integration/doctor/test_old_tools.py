@@ -90,7 +90,7 @@ def test_a_node_info_node_with_another_password(doctor: Doctor, tmp_path: Path) 
     assert found.broken == ["key"]
     (sentence,) = found.sentences
     assert sentence.startswith(
-        "gpu01 answers 403, as node_info.py does to a wrong password; put the PASSWD of its"
+        "gpu01 responds with 403, as node_info.py does to a wrong password; put the PASSWD of its"
     )
     assert sentence.endswith("into reach.password_file")
     told = " ".join(step.fact + str(step.remedy) for step in found.steps)
@@ -133,7 +133,7 @@ def test_dropped_files_that_are_old(doctor: Doctor, tmp_path: Path) -> None:
         os.utime(file, (time.time() - 7300, time.time() - 7300))
     found = doctor("gpu07", f'[[folders]]\npath = "{folder}"\n')
     assert found.broken[0] == "folder"
-    assert found.sentences[0].startswith(f"gpu07: the files of gpu07 in {folder} were renewed 2 h ago")
+    assert found.sentences[0].startswith(f"gpu07: the files of gpu07 in {folder} were updated 2 h ago")
 
 
 def test_a_report_that_is_none(doctor: Doctor, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_report_that_is_none(doctor: Doctor, tmp_path: Path) -> None:
     (folder / "gpu07.json").write_text('{"facts": ')
     found = doctor("gpu07", f'[[folders]]\npath = "{folder}"\n')
     assert found.broken[0] == "parse"
-    assert "gpu07.json is no report" in found.sentences[0]
+    assert "gpu07.json is not a report" in found.sentences[0]
 
 
 def test_a_folder_that_is_missing(doctor: Doctor, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_an_unknown_host_key(doctor: Doctor, ssh_node: SshNode) -> None:
     found = doctor("gpu01", ssh_node.table())
     assert found.broken == ["key"]
     (sentence,) = found.sentences
-    assert f"it shows {fingerprint(ssh_node.server.host_key)}" in sentence
+    assert f"it offers {fingerprint(ssh_node.server.host_key)}" in sentence
     assert sentence.endswith("`gpuherd hub accept-key gpu01`")
 
 

@@ -249,7 +249,7 @@ def test_the_command_runs_until_it_is_told_to_stop_and_administers_beside_it(tmp
         assert admin("node", "list").stdout.startswith("box\tbox\tenrolled ")
         again = admin("run", "--listen", f"127.0.0.1:{port}")
         assert again.returncode == 1
-        assert "is taken" in again.stderr
+        assert "is in use" in again.stderr
         assert "Traceback" not in again.stderr
         assert admin("node", "remove", "box").stdout == "removed box\n"
         missing = admin("node", "remove", "box")

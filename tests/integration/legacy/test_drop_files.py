@@ -176,7 +176,7 @@ def test_a_folder_that_is_away_is_told_until_it_is_back(tmp_path: Path) -> None:
     async def story() -> None:
         async with configured_hub(read_config(text, "gpuherd.toml", folder=tmp_path)) as hub:
             await until(lambda: bool(told(hub)), "the page says so")
-            assert "cannot be opened: No such file or directory; make it" in told(hub)[0]
+            assert "cannot be opened: No such file or directory; create it" in told(hub)[0]
             assert hub.health().status == "degraded"
             await asyncio.to_thread(folder.mkdir)
             await until(lambda: not told(hub), "the page says so no longer")

@@ -344,7 +344,7 @@ def test_one_sender_cannot_use_up_the_names() -> None:
     answers = backend.talk(*map(named, range(5)))
     assert [answer.status for answer in answers] == [200] * 3 + [503] * 2
     assert error_code(answers[3]) == "too_many_nodes"
-    assert "3 names come from your address already" in answers[3].body.decode()
+    assert "3 names already come from your address" in answers[3].body.decode()
     assert sorted(backend.arrivals.nodes) == ["gpu-node-0", "gpu-node-1", "gpu-node-2"], (
         "what is refused is not there"
     )

@@ -185,7 +185,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             garbled = await failure_of(way(), port)
             assert (garbled.code, "gpu01_gpus.csv has no line" in str(garbled)) == ("garbled", True)
         with served(tmp_path, status=500) as (port, _):
-            assert "answers 500 to gpu01_gpus.csv" in str(await failure_of(way(), port))
+            assert "responds to gpu01_gpus.csv with 500" in str(await failure_of(way(), port))
         assert (await failure_of(way(), port)).code == "unreachable"
 
     asyncio.run(story())

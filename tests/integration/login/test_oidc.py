@@ -432,7 +432,7 @@ def test_claims_may_lie_deeper_and_be_odd() -> None:
     [
         (
             {"issuer": "https://sso.example.org"},
-            r'calls itself "https://sso\.example\.org".*login\.oidc\.issuer',
+            r'says that its issuer is "https://sso\.example\.org".*login\.oidc\.issuer',
         ),
         ({"token_endpoint": "http://sso.example.org/token"}, "token_endpoint is not an https address"),
         ({"jwks_uri": "file:///etc/passwd"}, "jwks_uri is not an https address"),
@@ -541,7 +541,7 @@ def test_provider_that_is_down_is_a_failure() -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"issuer": "http://sso.example.org"}, r"login\.oidc\.issuer: .* no https address"),
+        ({"issuer": "http://sso.example.org"}, r"login\.oidc\.issuer: .* not an https address"),
         ({"issuer": "sso.example.org"}, r"login\.oidc\.issuer"),
         ({"issuer": "https://me:pw@sso.example.org"}, r"login\.oidc\.issuer"),
         ({"issuer": "https://sso.example.org/?x"}, r"login\.oidc\.issuer"),

@@ -311,7 +311,7 @@ def test_an_agent_that_does_not_answer(tmp_path: Path, server: Sshd, key: Path) 
             hub.environment["SSH_AUTH_SOCK"] = str(tmp_path / "nowhere")
             failure = await hub.failure(at(server))
             assert failure.code == "login_refused"
-            assert "does not answer" in str(failure)
+            assert "does not respond" in str(failure)
             await hub.way.close()
 
         play(story())

@@ -222,7 +222,7 @@ class HostExamination:
         elif is_well(self._journal.steps):
             folder = str(drop.folder.settings.path)
             left_out = next(
-                (reason for reason in self._health.reasons if folder in reason and "left out" in reason), ""
+                (reason for reason in self._health.reasons if folder in reason and "not shown" in reason), ""
             )
             self._journal.failed(
                 "hub",
