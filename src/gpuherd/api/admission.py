@@ -80,7 +80,7 @@ class Admission:
 
     def node_of(self, authorization: str | None, address: str) -> str:
         """Give the node that an ``Authorization`` header belongs to; ``HttpError`` 401 otherwise."""
-        node_id = self._known(authorization)
+        node_id = self.known_node(authorization)
         if node_id is None:
             self.refused_credentials += 1
             self._sparing.warning("credential", f"node refused: unknown credential from {address}")
@@ -92,11 +92,8 @@ class Admission:
             )
         return node_id
 
-    def is_node(self, authorization: str | None) -> bool:
-        """Tell whether an ``Authorization`` header belongs to a node."""
-        return self._known(authorization) is not None
-
-    def _known(self, authorization: str | None) -> str | None:
+    def known_node(self, authorization: str | None) -> str | None:
+        """Return the node that an ``Authorization`` header belongs to; None if there is none."""
         scheme, _, credential = (authorization or "").partition(" ")
         if self._credentials is None or scheme.lower() != "bearer":
             return None

@@ -65,17 +65,17 @@ class AgentSocket:
         self,
         links: NodeLinks,
         node_of: Callable[[Scope], str],
-        is_node: Callable[[str | None], bool],
+        known_node: Callable[[str | None], str | None],
         unfinished: UnfinishedMessages,
     ) -> None:
         self._links = links
         self._node_of = node_of
-        self._is_node = is_node
+        self._known_node = known_node
         self._unfinished = unfinished
 
-    def is_node(self, scope: Scope) -> bool:
-        """Tell whether a request shows a node's credential."""
-        return self._is_node(header(scope, b"authorization"))
+    def known_node(self, scope: Scope) -> str | None:
+        """Return the node whose credential a request shows; None if it shows none."""
+        return self._known_node(header(scope, b"authorization"))
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one node. Raises ``HttpError`` instead of accepting the handshake."""

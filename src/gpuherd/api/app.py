@@ -88,10 +88,11 @@ class HubApp:
         self._guard.check(scope, is_sensitive=True)
         if self._relative(scope) != "/api/v1/agent":
             raise HttpError(404, "not_found", "there is no WebSocket at this address")
-        if not self._socket.is_node(scope):
+        node_id = self._socket.known_node(scope)
+        if node_id is None:
             await self._socket.serve(scope, receive, send)  # refuses it
             return
-        with self._connections.serving(scope):
+        with self._connections.serving(scope, _holder(None, node_id)):
             await self._socket.serve(scope, receive, send)
 
     async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,13 +108,15 @@ class HubApp:
             await self._schema.serve(scope, send)
             return
         viewer = await self._identification.viewer(scope)
-        is_known = viewer.is_known or self._socket.is_node(scope)
+        node_id = self._socket.known_node(scope)
+        is_known = viewer.is_known or node_id is not None
         # Before the body is read: in a flood hardly anything else is done.
         if not is_known and has_body(scope):
             self._bodies.check(scope[SENDER_KEY].place, is_known=False)
         if path in _LOGINS and scope["method"] == "POST":
             await self._check_crowd(scope[SENDER_KEY])
-        with self._connections.serving(scope) if is_known else contextlib.nullcontext():
+        serving = self._connections.serving(scope, _holder(viewer, node_id))
+        with serving if is_known else contextlib.nullcontext():
             await self._serve_viewer(scope, receive, send, path, viewer, is_known=is_known)
 
     async def _serve_viewer(
@@ -158,6 +161,13 @@ class HubApp:
         if path == self._mount:
             return "/"
         return path.removeprefix(self._mount) if path.startswith(f"{self._mount}/") else path
+
+
+def _holder(viewer: Viewer | None, node_id: str | None) -> str | None:
+    """Name the account or node that a connection counts for; None for the key of the hub's own machine."""
+    if viewer is not None and viewer.account is not None:
+        return f"the account {viewer.account.name}"
+    return None if node_id is None else f"the node {node_id}"
 
 
 def _check_media_type(scope: Scope) -> None:

@@ -491,7 +491,7 @@ class Hub:
             socket=AgentSocket(
                 self.links,
                 lambda scope: admission.node_of(header(scope, b"authorization"), senders.of(scope).address),
-                admission.is_node,
+                admission.known_node,
                 self._unfinished,
             ),
             stream=self.stream,

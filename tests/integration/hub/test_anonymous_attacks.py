@@ -317,7 +317,7 @@ def test_connections_of_nodes_and_people_are_not_closed(tmp_path: Path) -> None:
     with attacked_hub(tmp_path, is_patient=True, max_connections=256) as hub, contextlib.ExitStack() as stack:
         request = known.replace(b"{}", hub.credential.encode())
         mine = []
-        for _ in range(100):
+        for _ in range(50):
             connection = stack.enter_context(hub.connect())
             connection.sendall(request)
             assert status_of(connection.recv(65_536)) == 200
@@ -328,6 +328,35 @@ def test_connections_of_nodes_and_people_are_not_closed(tmp_path: Path) -> None:
         for connection in mine:
             connection.sendall(request)
             assert status_of(connection.recv(65_536)) == 200
+
+
+@pytest.mark.attack
+@pytest.mark.promise("one-credential-cannot-take-all-connections")
+@pytest.mark.parametrize("kind", ["idle", "in use"])
+def test_one_credential_cannot_take_all_connections(tmp_path: Path, tally: Tally, kind: str) -> None:
+    most, count = (8000, 9000) if IS_LONG else (256, 400)
+    body = "" if kind == "idle" else "Content-Length: 9"
+    with (
+        many_files(count + 512),
+        attacked_hub(tmp_path, is_patient=True, max_connections=most) as hub,
+        contextlib.ExitStack() as stack,
+    ):
+        request = head(
+            "GET" if kind == "idle" else "POST",
+            "session" if kind == "idle" else "reports",
+            f"Authorization: Bearer {hub.credential}",
+            "Content-Type: application/json",
+            *([body] if body else []),
+        )
+        for _ in range(count):
+            connection = stack.enter_context(hub.connect())
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(request)
+                if kind == "idle":
+                    connection.recv(65_536)
+        held = [status_of(hub.ask(HEALTH, ELSEWHERE, timeout=5)) for _ in range(5)].count(200)
+        tally.add(f"connections of one credential: {kind}", tries=count, held=count if held == 5 else 0)
+    assert held == 5
 
 
 def _looks(hub: AttackedHub, key: str) -> int:
