@@ -187,9 +187,11 @@ class DeviceMemory:
     def _bound(self, node_id: str) -> None:
         """Remember no more GPUs than a node may have: it may invent ever new ones."""
         known = self._devices[node_id]
-        while len(known) > MAX_DEVICES:
-            longest = min(known.values(), key=lambda device: device.missing_since or math.inf)
-            self._forget_device(node_id, longest.facts.uuid)
+        excess = len(known) - MAX_DEVICES
+        if excess > 0:
+            longest = sorted(known.values(), key=lambda device: device.missing_since or math.inf)[:excess]
+            for device in longest:
+                self._forget_device(node_id, device.facts.uuid)
 
     def _note(self, action: str, node_id: str, detail: str) -> None:
         """Remember something that a node reports for the audit log, unless there was too much of it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -36,6 +36,9 @@ INTERVAL_SECONDS = 5.0
 MOMENTS = 180
 MAX_DEVICES_TOLD = 64
 """In one answer: some 400 kB. No machine has more GPUs, but one may say so."""
+
+SPARE_PART = 4
+"""A moment that has to become wider gets a quarter more than it needs."""
 
 _LIVE = NODE_STATES.index("live")
 
@@ -68,6 +71,15 @@ class RecentView(Struct, frozen=True, kw_only=True):
         dict[str, RecentDevice],
         Meta(description=f"By the device's uuid; at most {MAX_DEVICES_TOLD} of them."),
     ]
+
+
+class DevicePast(NamedTuple):
+    """What is remembered of some devices."""
+
+    places: dict[str, int]
+    """By uuid, the device's place in the block."""
+    block: NDArray[np.float32]
+    """Moments × columns × devices."""
 
 
 class _Ring:
@@ -103,14 +115,26 @@ class _Ring:
         unknown = self._unknown(1)[:, 0]
         return np.stack([v[:, row] if row < v.shape[1] else unknown for v in self._moments])
 
-    def put_past(self, row: int, past: NDArray[np.float32]) -> None:
+    def take(self, start: int, count: int) -> NDArray[np.float32]:
+        """Copy all moments of some rows, moments × columns × rows, and forget them."""
+        block = np.full((MOMENTS, len(self._names), count), np.nan, dtype=np.float32)
         for moment, values in enumerate(self._moments):
-            missing = row + 1 - values.shape[1]
-            if missing > 0:
-                if np.isnan(past[moment]).all():
-                    continue
-                values = self._moments[moment] = np.hstack((values, self._unknown(missing)))  # noqa: PLW2901
-            values[:, row] = past[moment]
+            there = values[:, start : start + count]
+            block[moment, :, : there.shape[1]] = there
+        self.forget(start, count)
+        return block
+
+    def put(self, rows: list[int], block: NDArray[np.float32]) -> None:
+        """Write moments × columns × rows into these rows. All rows at once: a moment is as wide as the herd."""
+        end = max(rows, default=-1) + 1
+        for moment, values in enumerate(self._moments):
+            if np.isnan(block[moment]).all():
+                continue
+            if end > values.shape[1]:
+                # With some room: otherwise a node whose devices change all the time would copy it each time.
+                more = self._unknown(end + end // SPARE_PART - values.shape[1])
+                values = self._moments[moment] = np.hstack((values, more))  # noqa: PLW2901
+            values[:, rows] = block[moment]
 
     def named(self, row: int, order: Array) -> dict[str, Numbers]:
         """Give a row's columns in the order of ``order``, as finely as a chart can show."""
@@ -159,17 +183,19 @@ class Recent:
         self._devices.forget(node.start, node.count)
         self._hosts.forget(node.row, 1)
 
-    def take_devices(self, node: Node) -> dict[str, NDArray[np.float32]]:
-        """Take the past of a node's devices out of their rows, which go to others, by uuid."""
-        past = {device.uuid: self._devices.past(row) for row, device in enumerate(node.devices, node.start)}
-        self._devices.forget(node.start, node.count)
-        return past
+    def take_devices(self, node: Node) -> DevicePast:
+        """Take the past of a node's devices out of their rows, which go to others."""
+        places = {device.uuid: place for place, device in enumerate(node.devices)}
+        return DevicePast(places, self._devices.take(node.start, node.count))
 
-    def put_devices(self, node: Node, past: dict[str, NDArray[np.float32]]) -> None:
+    def put_devices(self, node: Node, past: DevicePast) -> None:
         """Give the devices of a node that are still there their past back, wherever their rows are now."""
-        for row, device in enumerate(node.devices, node.start):
-            if device.uuid in past:
-                self._devices.put_past(row, past[device.uuid])
+        kept = [
+            (row, past.places[device.uuid])
+            for row, device in enumerate(node.devices, node.start)
+            if device.uuid in past.places
+        ]
+        self._devices.put([row for row, _ in kept], past.block[:, :, [place for _, place in kept]])
 
     def node(self, node: Node, uuids: Collection[str] | None = None) -> RecentView:
         """Give what is remembered of a node's host and of its devices, or of those named."""

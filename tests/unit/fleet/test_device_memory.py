@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -400,3 +401,25 @@ def test_no_more_faults_are_remembered_than_a_node_can_have() -> None:
         fault = structs.replace(XID_79, device_uuid=f"GPU-{number}")
         assert fault in memory.problems("n1", host, (fault,), {}, 1.0)
     assert len(memory.take_changes().faults) == MAX_FAULTS
+
+
+def calls_to_replace(count: int) -> int:
+    """Count the calls that it takes when a node replaces so many GPUs that all of the older ones are forgotten."""
+    memory, calls = DeviceMemory(), 0
+    first, second = (tuple(gpu(index, uuid=f"{name}-{index}") for index in range(count)) for name in "ab")
+    memory.see("n1", first, None, 0.0)
+
+    def count_call(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count_call)
+    try:
+        memory.see("n1", second, None, 1.0)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_gpus_that_are_replaced_over_and_over_cost_little() -> None:
+    assert calls_to_replace(MAX_DEVICES) < 25 * MAX_DEVICES

@@ -203,3 +203,27 @@ def test_values_of_a_node_that_was_removed_are_not_recorded(
     fresh.describe(structs.replace(gpu(0), uuid="GPU-fresh"))
     fresh.sample(WORKING)
     assert set(past(fleet, "c").devices["GPU-fresh"].utilization_gpu) == {None}
+
+
+@pytest.mark.promise("hostile-input-is-bounded")
+def test_devices_that_come_and_go_do_not_copy_the_whole_past_for_each(
+    fleet: Fleet, speaker: Speakers, herd: Herd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A moment is as wide as the herd: copied for each device, one small report would stop the hub for seconds."""
+    node, other = speaker("a"), speaker("b")
+    node.describe(*(gpu(index) for index in range(100)))
+    other.describe(*(structs.replace(gpu(index), uuid=f"B-{index}") for index in range(8)))
+    herd.live(300, (node, (WORKING,) * 100), (other, (IDLE,) * 8))
+    widened: list[int] = []
+    hstack = np.hstack
+
+    def counted(parts: tuple[np.ndarray, ...]) -> np.ndarray:
+        widened.append(1)
+        return hstack(parts)
+
+    monkeypatch.setattr(np, "hstack", counted)
+    for count in range(101, 121):  # they need other rows each time
+        node.describe(*(gpu(index) for index in range(count)))
+        herd.live(1, (node, (WORKING,) * count))
+    assert 0 < len(widened) <= 4 * MOMENTS
+    assert set(past(fleet, "a", "GPU-99").devices["GPU-99"].utilization_gpu) == {0.9}
