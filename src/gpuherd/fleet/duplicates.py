@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from gpuherd.fleet.node import Node
 from gpuherd.fleet.rows import DeviceRows, NodeRows
 from gpuherd.fleet.views import NODE_STATES
@@ -71,17 +69,30 @@ class Duplicates:
             rows.is_duplicate[:] = rows.is_extra[:] = False
         self._is_marked = bool(self._shared)
         self.problems = {}
+        rows_of: dict[str, dict[str, list[int]]] = {}
         for uuid in sorted(self._shared):
             nodes = [self._nodes[node_id] for node_id in self._reporters[uuid]]
             nodes.sort(key=lambda node: self._node_rows.state[node.row] not in _HEARD)
             heard = [node for node in nodes if self._node_rows.state[node.row] in _HEARD]
             for place, node in enumerate(nodes):
-                own = np.array([uuid in (device.uuid, device.parent_uuid) for device in node.devices])
-                block = slice(node.start, node.start + len(own))
-                rows.is_extra[block] |= own & (place > 0)
+                if node.id not in rows_of:
+                    rows_of[node.id] = _rows_of(node)
+                own = rows_of[node.id].get(uuid, [])
+                if place > 0:
+                    rows.is_extra[own] = True
                 if len(heard) > 1 and place < len(heard):
-                    rows.is_duplicate[block] |= own
+                    rows.is_duplicate[own] = True
                     self.problems.setdefault(node.id, _problem(uuid, heard[1 if place == 0 else 0]))
+
+
+def _rows_of(node: Node) -> dict[str, list[int]]:
+    """Return the rows of a node's devices by uuid; slices also by that of their GPU. Once: a node may have hundreds."""
+    found: dict[str, list[int]] = {}
+    for row, device in enumerate(node.devices, node.start):
+        found.setdefault(device.uuid, []).append(row)
+        if device.parent_uuid is not None:
+            found.setdefault(device.parent_uuid, []).append(row)
+    return found
 
 
 def _problem(uuid: str, other: Node) -> Problem:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
+
+import pytest
 
 from gpuherd.fleet.fleet import Fleet
+from gpuherd.fleet.node import Node
 from gpuherd.fleet.views import FleetNotice
+from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.reports import Problem
 from support.herd import IDLE, ManualClock, Speaker, gpu
 
@@ -93,3 +98,25 @@ def test_a_list_that_names_a_node_again_is_no_news_to_viewers(fleet: Fleet) -> N
     fleet.add_node("gpu1", "gpu1", "ssh", 1)
     fleet.tick()
     assert [node.id for node in fleet.change().nodes] == ["gpu1"]
+
+
+@pytest.mark.promise("hostile-input-is-bounded")
+def test_many_gpus_that_two_nodes_report_cost_each_tick_little(
+    fleet: Fleet, speaker: Callable[[str], Speaker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards = [gpu(index, uuid=f"GPU-11111111-2222-3333-4444-{index:012}") for index in range(100)]
+    for node in (speaker("one"), speaker("other")):
+        node.describe(*cards)
+        node.sample(*[IDLE] * len(cards))
+    looks: list[str] = []
+    devices = cast("Callable[[Node], tuple[DeviceFacts, ...]]", vars(Node)["devices"].fget)
+
+    def counted(node: Node) -> tuple[DeviceFacts, ...]:
+        looks.append(node.id)
+        return devices(node)
+
+    monkeypatch.setattr(Node, "devices", property(counted))
+    fleet.tick()
+    fleet.note_duplicates()
+    assert len(looks) < 20
+    assert [note.code for node in fleet.nodes() for note in node.notes] == ["same_gpu"] * 2
