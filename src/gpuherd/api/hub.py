@@ -517,6 +517,8 @@ class Hub:
             known |= remembered
         known -= listed_ids(load_known(self.settings.state_dir / FILE_NAME))
         await asyncio.to_thread(care.open, known, self.clock.wall())
+        if care.is_missing:  # there may have been accounts: this is no new hub that anyone here may look at
+            self._entered.identity.is_open_at_first = False
         for kept in last:
             if self.fleet.has_node(kept.node_id):
                 self.fleet.restore(kept)

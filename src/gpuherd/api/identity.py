@@ -61,7 +61,8 @@ class Identity:
         self._shown_to_all = _SHOWN_TO_ALL[settings.public]
         self._named_networks = parse_networks(settings.public_networks, "hub.public_networks")
         self._own_address = str(ip_address(settings.address.host))
-        self._is_open_at_first = settings.public is None and settings.address.is_loopback
+        self.is_open_at_first = settings.public is None and settings.address.is_loopback
+        """Whether programs on this machine see everything as long as there is no account."""
         self._authority = authority
         self._records = records
         self._calls = calls
@@ -147,7 +148,7 @@ class Identity:
         )
 
     def _shown_to(self, sender: Sender) -> PrivacyClass | None:
-        if self._is_open_at_first and sender.is_local and not self._authority.has_accounts:
+        if self.is_open_at_first and sender.is_local and not self._authority.has_accounts:
             return "member"
         return "names" if self._is_named(sender) else self._shown_to_all
 

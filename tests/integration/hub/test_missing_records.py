@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -132,6 +132,18 @@ async def _rounds(hub: Hub) -> None:
         return loops["check the database"] > 0 and loops["keep last state"] > 1
 
     await eventually(have_gone)
+
+
+@pytest.mark.promise("missing-records-are-said")
+def test_a_hub_whose_records_are_gone_is_not_open_like_a_new_one(folder: Path) -> None:
+    async def shown() -> str | None:
+        async with running_hub(folder, hub_options=remembering(folder)) as hub:
+            session = await get_json(f"{hub.url}api/v1/session")
+            return cast("str | None", session["privacy"])
+
+    assert asyncio.run(shown()) is None
+    lose_records(folder)
+    assert asyncio.run(shown()) is None, "without accounts, it shows what only people with one could see"
 
 
 def test_a_set_up_link_is_not_offered_and_starting_afresh_is_refused_where_it_is_wrong(folder: Path) -> None:
