@@ -156,7 +156,7 @@ def test_linux_names_in_the_log_go_with_the_account(engine: Engine, log: AuditRe
 def test_names_are_pruned_with_their_entry(engine: Engine, log: AuditRecords, ada: Account) -> None:
     old = time.time() - 400 * 86_400
     PeopleRecords(engine).change_account(ada.id, linux_names=["alovelace"], now=old, by=HUB)
-    log.prune(old + 1)
+    log.prune(old + 1, now=old + 2)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM audit_names")).scalar_one() == 0
 
@@ -165,13 +165,13 @@ def test_only_what_is_old_is_pruned(log: AuditRecords) -> None:
     now = time.time()
     days = (400, 100, 2, 0)
     log.append([Deed("login.ok", str(age), "", HUB, now - age * 86_400) for age in days])
-    assert log.prune(now - 200 * 86_400) == 1
+    assert log.prune(now - 200 * 86_400, now=now) == 1
     assert [entry.subject for entry in log.search()] == ["0", "2", "100"]
-    assert log.prune(now - 300 * 86_400) == 0  # what is gone is gone
+    assert log.prune(now - 300 * 86_400, now=now) == 0  # what is gone is gone
     with pytest.raises(Failed, match="audit_append_only"):
-        log.prune(now)
+        log.prune(now, now=now)
     assert [entry.subject for entry in log.search()] == ["0", "2", "100"]
-    assert log.prune(now - 86_500) == 2
+    assert log.prune(now - 86_500, now=now) == 2
     first = log.search()[0].id
     log.append([Deed("login.ok", "new", "", HUB, now)])
     assert log.search()[0].id == first + 1
@@ -179,9 +179,23 @@ def test_only_what_is_old_is_pruned(log: AuditRecords) -> None:
 
 def test_what_a_wrong_clock_left_unprotected_is_protected_again(log: AuditRecords, engine: Engine) -> None:
     now = time.time()
-    log.prune(now - 10 * 86_400)  # by a clock that was 190 days ahead
+    log.prune(now - 10 * 86_400, now=now)  # by a clock that was 190 days ahead
     log.append([Deed("login.ok", "old", "", HUB, now - 100 * 86_400)])
-    log.prune(now - 200 * 86_400)
+    log.prune(now - 200 * 86_400, now=now)
     with engine.connect() as connection, pytest.raises(IntegrityError, match="audit_append_only"):
         connection.execute(text("DELETE FROM audit"))
     assert [entry.subject for entry in log.search()] == ["old"]
+
+
+@pytest.mark.promise("wrong-clock-deletes-nothing")
+def test_what_was_written_under_a_clock_that_was_behind_is_kept_as_long_as_what_came_before_it(
+    log: AuditRecords,
+) -> None:
+    now = time.time()
+    ages = {"old": 400, "ahead": -4000, "before": 100, "behind": 9000, "after": 99}
+    log.append([Deed("login.ok", name, "", HUB, now - age * 86_400) for name, age in ages.items()])
+    assert log.prune(now - 200 * 86_400, now=now) == 1
+    assert [entry.subject for entry in log.search()] == ["after", "behind", "before", "ahead"]
+    later = now + 101 * 86_400
+    assert log.prune(later - 200 * 86_400, now=later) == 2
+    assert [entry.subject for entry in log.search()] == ["after", "ahead"]

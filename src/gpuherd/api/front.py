@@ -48,9 +48,10 @@ class Front(Struct, frozen=True, kw_only=True):
         now = self.trusted(self.clock.wall())
         if now is None:
             return
-        self.records.audit.prune(now - self.audit_days * 86_400)
+        self.records.audit.prune(now - self.audit_days * 86_400, now=now)
         self.records.people.prune(now)
         self.records.nodes.prune_tokens(now)
+        self.records.bookings.prune_keys(now)
 
     def close(self) -> None:
         """End the threads and close the records."""

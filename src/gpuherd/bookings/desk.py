@@ -67,19 +67,17 @@ class Desk(BookingChanges):
         if idempotency_key is None or request.dry_run:
             return self._book(request, asker, herd, now, None)
         key = key_of(asker.account.id, idempotency_key, json.encode(request, order="sorted"))
-        return self._once(key, now, lambda: self._book(request, asker, herd, now, key))
+        return self._once(key, lambda: self._book(request, asker, herd, now, key))
 
-    def _once(
-        self, key: BookingKey, now: int, make: Callable[[], tuple[Booking, ...]]
-    ) -> tuple[Booking, ...]:
+    def _once(self, key: BookingKey, make: Callable[[], tuple[Booking, ...]]) -> tuple[Booking, ...]:
         """Make bookings, unless a request with the same key already has."""
-        if made := self._records.booked_with(key, now=now):
+        if made := self._records.booked_with(key):
             return made
         try:
             return make()
         except Refused:
             # The conflict may be with what the same request has just booked.
-            if made := self._records.booked_with(key, now=now):
+            if made := self._records.booked_with(key):
                 return made
             raise
 
@@ -135,7 +133,7 @@ class Desk(BookingChanges):
             return self._copy(booking_id, request, asker, herd, now, None)[0]
         asked = json.encode(["copy", booking_id, request], order="sorted")
         key = key_of(asker.account.id, idempotency_key, asked)
-        return self._once(key, now, lambda: self._copy(booking_id, request, asker, herd, now, key))[0]
+        return self._once(key, lambda: self._copy(booking_id, request, asker, herd, now, key))[0]
 
     def _copy(
         self,

@@ -7,7 +7,19 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, exists, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from gpuherd.model.people import Actor, AuditEntry
 from gpuherd.model.text import clean
@@ -189,14 +201,22 @@ class AuditRecords:
             for row in rows
         )
 
-    def prune(self, before: float) -> int:
+    def prune(self, before: float, *, now: float) -> int:
         """Delete entries older than ``before`` and return their number. Newer ones are protected from then on.
 
-        The database refuses (``Failed``) to forget what is less than a day old.
+        An entry that was written after one of ``before`` to ``now`` is younger than its time says: the clock was behind
+        when it was written. It is kept as long as that one. The database refuses (``Failed``) to forget what is less
+        than a day old.
         """
         with writing(self._engine) as connection:
             # May also be lowered: a clock that was ahead may have left a time that protects nothing.
             connection.execute(
                 update(audit_retention).where(audit_retention.c.keep_from != before).values(keep_from=before)
             )
-            return connection.execute(delete(audit).where(audit.c.at < before)).rowcount
+            first_kept = connection.execute(
+                select(func.min(audit.c.id)).where(audit.c.at.between(before, now))
+            ).scalar_one()
+            old = delete(audit).where(audit.c.at < before)
+            return connection.execute(
+                old if first_kept is None else old.where(audit.c.id < first_kept)
+            ).rowcount

@@ -15,10 +15,10 @@ from gpuherd.model.errors import Refused
 from gpuherd.records.booking_rows import read_bookings
 from gpuherd.records.tables import booking_keys, bookings
 
-__all__ = ["KEY_SECONDS", "BookingKey", "KeyReused", "booked_with", "keep_key", "key_of"]
+__all__ = ["KEY_SECONDS", "BookingKey", "KeyReused", "booked_with", "forget_keys", "keep_key", "key_of"]
 
 KEY_SECONDS = 86_400
-"""How long a key is remembered."""
+"""How long a key is remembered at least."""
 
 
 class BookingKey(Struct, frozen=True, kw_only=True):
@@ -48,13 +48,12 @@ def key_of(account_id: str, key: str, request: bytes) -> BookingKey:
     )
 
 
-def booked_with(connection: Connection, key: BookingKey, *, now: float) -> tuple[Booking, ...]:
+def booked_with(connection: Connection, key: BookingKey) -> tuple[Booking, ...]:
     """Return the current state of the bookings made with this key; ``KeyReused`` if the request was another one."""
     found = connection.execute(
         select(booking_keys.c.request_digest, booking_keys.c.booking_id).where(
             booking_keys.c.account_id == key.account_id,
             booking_keys.c.key_digest == key.key_digest,
-            booking_keys.c.made_at > now - KEY_SECONDS,
         )
     ).first()
     if found is None:
@@ -67,8 +66,7 @@ def booked_with(connection: Connection, key: BookingKey, *, now: float) -> tuple
 
 
 def keep_key(connection: Connection, key: BookingKey, booking_id: int, *, now: float) -> None:
-    """Store what was booked with a key, and delete keys that are too old."""
-    connection.execute(delete(booking_keys).where(booking_keys.c.made_at <= now - KEY_SECONDS))
+    """Store what was booked with a key."""
     connection.execute(
         insert(booking_keys).values(
             account_id=key.account_id,
@@ -78,3 +76,10 @@ def keep_key(connection: Connection, key: BookingKey, booking_id: int, *, now: f
             made_at=now,
         )
     )
+
+
+def forget_keys(connection: Connection, now: float) -> int:
+    """Delete keys that are too old and return their number; ``now`` must be trustworthy."""
+    return connection.execute(
+        delete(booking_keys).where(booking_keys.c.made_at <= now - KEY_SECONDS)
+    ).rowcount

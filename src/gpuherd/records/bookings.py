@@ -29,7 +29,7 @@ from gpuherd.records.booking_checks import (
     refuse_conflicts,
     spans_ahead,
 )
-from gpuherd.records.booking_keys import BookingKey, booked_with, keep_key
+from gpuherd.records.booking_keys import BookingKey, booked_with, forget_keys, keep_key
 from gpuherd.records.booking_limits import BookedSpan, Limits, Usage, check_limits, usage_of
 from gpuherd.records.booking_rows import (
     HOLDING,
@@ -101,7 +101,7 @@ class BookingRecords:
         with self._writing() as connection:
             # The counter is also the lock: of two requests with one key, the second sees what the first has booked.
             revision = count_change(connection, booking_revision)
-            if key is not None and (earlier := booked_with(connection, key, now=now)):
+            if key is not None and (earlier := booked_with(connection, key)):
                 return earlier
             for draft in drafts:
                 if draft.state in HOLDING:
@@ -133,10 +133,15 @@ class BookingRecords:
                 keep_key(connection, key, made[0].id, now=now)
             return tuple(made)
 
-    def booked_with(self, key: BookingKey, *, now: float) -> tuple[Booking, ...]:
+    def booked_with(self, key: BookingKey) -> tuple[Booking, ...]:
         """Return what a request with this key has booked, None if there was none; ``KeyReused`` as above."""
         with reading(self._engine) as connection:
-            return booked_with(connection, key, now=now)
+            return booked_with(connection, key)
+
+    def prune_keys(self, now: float) -> int:
+        """Delete Idempotency keys that are too old and return their number; ``now`` must be trustworthy."""
+        with writing(self._engine) as connection:
+            return forget_keys(connection, now)
 
     def _check_limits(
         self, connection: Connection, drafts: Sequence[BookingDraft], limits: Limits, now: int

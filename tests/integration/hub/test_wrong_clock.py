@@ -50,12 +50,12 @@ def there(hub: Hub, account_id: str) -> tuple[int, int, int, int]:
 def fill(hub: Hub) -> str:
     """Make what a clock that is ahead would delete: an old entry, a session and tokens that end in a month."""
     now, records = time.time(), hub.records
+    records.audit.append([Deed("old", "", "", BY, now - 150 * DAY)])
     account = records.people.create_account(name="ada", display_name="", role="admin", now=now, by=BY)
     keys = {"account_id": account.id, "created_at": now, "expires_at": now + 30 * DAY}
     records.people.add_session(id="s", digest="s", peer="", agent="", **keys)  # type: ignore[arg-type]
     records.people.add_token(id="t", digest="t", title="", scopes=["read"], by=BY, **keys)  # type: ignore[arg-type]
     records.nodes.add_token(digest="j", now=now, expires_at=now + 30 * DAY, uses=5)
-    records.audit.append([Deed("old", "", "", BY, now - 150 * DAY)])
     return account.id
 
 
