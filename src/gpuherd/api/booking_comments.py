@@ -219,8 +219,8 @@ class CommentsWatch:
         return outcome
 
     def _tell(self, complaints: tuple[Complaint, ...]) -> None:
-        known = set(self._complaints)
-        for complaint in [one for one in complaints if one not in known][:COMPLAINTS_LOGGED]:
+        known = {one.sentence for one in self._complaints}
+        for complaint in [one for one in complaints if one.sentence not in known][:COMPLAINTS_LOGGED]:
             log.warning("%s: %s", self._file, complaint)
         self._complaints = complaints
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
@@ -17,7 +16,8 @@ from typing import Any
 from msgspec import Struct
 
 from gpuherd.model.errors import Refused
-from gpuherd.model.text import LABEL_LENGTH, clean, clip
+from gpuherd.model.json_tables import JsonTable, read_tables
+from gpuherd.model.text import LABEL_LENGTH, clean, clip, too_large
 
 __all__ = [
     "COMMENT_LENGTH",
@@ -57,6 +57,8 @@ class CommentEntry(Struct, frozen=True, kw_only=True):
     until: int
     """UTC epoch seconds: the first that is free again."""
     comment: str
+    line: int | None = None
+    """Of the file from which it was read."""
 
 
 class Complaint(Struct, frozen=True, kw_only=True):
@@ -66,9 +68,15 @@ class Complaint(Struct, frozen=True, kw_only=True):
     index: str | None
     """As it stands in the file; none if it is about the host as a whole."""
     reason: str
+    line: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, without the line."""
+        return f"{self.host}{'' if self.index is None else f':{self.index}'}: {self.reason}"
 
     def __str__(self) -> str:
-        return f"{self.host}{'' if self.index is None else f':{self.index}'}: {self.reason}"
+        return self.sentence if self.line is None else f"line {self.line}: {self.sentence}"
 
 
 class Comments(Struct, frozen=True, kw_only=True):
@@ -86,29 +94,29 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
     ``Refused`` if it is no such file as a whole, or only half of one; the text names the line.
     """
     if len(content) > MAX_FILE_BYTES:
-        raise Refused(
-            "comments_too_large", f"is larger than {MAX_FILE_BYTES >> 20} MiB, so it is not a comments.json"
-        )
+        raise Refused("comments_too_large", f"{too_large(content, MAX_FILE_BYTES)}, so it is not a comments.json")
     hosts = _read_hosts(_text(content))
+    reason = "is in the file twice; keep one, the last is used"
     complaints = [
-        Complaint(host=_shown(host), index=None, reason="is in the file twice; keep one, the last is used")
+        Complaint(host=_shown(host), index=None, reason=reason, line=hosts.lines[host])
         for host in hosts.doubled
     ]
     entries: list[CommentEntry] = []
     named: list[str] = []
     for host, gpus in hosts.items():
         if not host or len(host) > LABEL_LENGTH or clean(host) != host:
-            reason = "is not a host name; correct it"
-            complaints.append(Complaint(host=_shown(host), index=None, reason=reason))
+            reason, line = "is not a host name; correct it", hosts.lines[host]
+            complaints.append(Complaint(host=_shown(host), index=None, reason=reason, line=line))
             continue
         named.append(host)
         complaints += _doubled_in(host, gpus)
         for index, entry in _indexed(gpus):
+            line = entry.line if isinstance(entry, JsonTable) else hosts.lines[host]
             try:
-                read = _entry(host, index, entry, zone)
+                read = _entry(host, index, entry, zone, line)
             except _Unusable as error:
                 place = None if index is None else _shown(index)
-                complaints.append(Complaint(host=host, index=place, reason=str(error)))
+                complaints.append(Complaint(host=host, index=place, reason=str(error), line=line))
             else:
                 entries += [] if read is None else [read]
     return Comments(entries=tuple(entries), complaints=tuple(complaints), hosts=tuple(named))
@@ -116,14 +124,15 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
 
 def _doubled_in(host: str, gpus: Any) -> Iterable[Complaint]:
     """Complain of GPUs that stand in a host's table twice, and of entries that say something twice."""
-    if isinstance(gpus, _Table):
+    if isinstance(gpus, JsonTable):
         reason = "is in the file twice; keep one, the last is used"
-        yield from (Complaint(host=host, index=_shown(index), reason=reason) for index in gpus.doubled)
-    for index, entry in _indexed(gpus):
-        if index is not None and isinstance(entry, _Table):
+        for index in gpus.doubled:
+            yield Complaint(host=host, index=_shown(index), reason=reason, line=gpus.lines[index])
+    for place, entry in _indexed(gpus):
+        if place is not None and isinstance(entry, JsonTable):
             for field in entry.doubled:
                 reason = f"has {_shown(field)} twice; keep one, the last is used"
-                yield Complaint(host=host, index=_shown(index), reason=reason)
+                yield Complaint(host=host, index=_shown(place), reason=reason, line=entry.lines[field])
 
 
 def write_comments(hosts: Mapping[str, Iterable[CommentEntry]], zone: tzinfo) -> bytes:
@@ -185,22 +194,12 @@ class _Unusable(Exception):  # noqa: N818 - says what the entry is
     """Why an entry is not taken."""
 
 
-class _Table(dict[str, Any]):
-    """An object of the file, and which of its keys it has more than once."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.doubled: tuple[str, ...] = ()
-        if len(self) < len(pairs):
-            self.doubled = tuple(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-
-
-def _read_hosts(text: str) -> _Table:
+def _read_hosts(text: str) -> JsonTable:
     """Read the outermost object; ``Refused`` if there is none."""
     if not text.strip():
-        return _Table([])  # as a page has it before the first booking
+        return JsonTable([], 1, [])  # as a page has it before the first booking
     try:
-        content = json.loads(_plain_json(text), object_pairs_hook=_Table, strict=False)
+        content = read_tables(_plain_json(text), strict=False)
     except json.JSONDecodeError as error:
         raise Refused(
             "comments_not_json",
@@ -211,8 +210,8 @@ def _read_hosts(text: str) -> _Table:
             "comments_not_json", "is nested too deeply, or contains numbers that are too large"
         ) from None
     if content == []:
-        return _Table([])  # how PHP writes an empty table
-    if not isinstance(content, _Table):
+        return JsonTable([], 1, [])  # how PHP writes an empty table
+    if not isinstance(content, JsonTable):
         raise Refused("comments_not_json", 'is not a table of hosts; write {"host": [{"name": …}, …]}')
     return content
 
@@ -229,7 +228,7 @@ def _indexed(gpus: Any) -> Iterable[tuple[str | None, Any]]:
             return ((None, gpus),)
 
 
-def _entry(host: str, index: str | None, entry: Any, zone: tzinfo) -> CommentEntry | None:
+def _entry(host: str, index: str | None, entry: Any, zone: tzinfo, line: int) -> CommentEntry | None:
     """Give what one entry says, none if it is empty; ``_Unusable`` says why it cannot be used."""
     if index is None:
         raise _Unusable("is neither a list nor a table of GPUs; write [{…}, …] with one entry per GPU")
@@ -253,6 +252,7 @@ def _entry(host: str, index: str | None, entry: Any, zone: tzinfo) -> CommentEnt
         name=name,
         until=_moment(date, zone),
         comment=clean(_field(entry, "comment"), COMMENT_LENGTH),
+        line=line,
     )
 
 

@@ -104,15 +104,19 @@ def place_entries(
             devices = hosts.devices(entry.host, entry.index)
             placed.append(Placed(entry, devices, herd.sharing_with(devices)))
         except _NotFound as error:
-            complaints.append(Complaint(host=entry.host, index=str(entry.index), reason=str(error)))
+            complaints.append(_complaint(entry, str(error)))
     doubles = _doubles(placed)
     for one, other in doubles.values():
         reason = (
             f"is the same GPU as {entry_key(other)}, which ends later or at the same time and is used; "
             "keep one of them"
         )
-        complaints.append(Complaint(host=one.host, index=str(one.index), reason=reason))
+        complaints.append(_complaint(one, reason))
     return tuple(one for one in placed if entry_key(one.entry) not in doubles), tuple(complaints)
+
+
+def _complaint(entry: CommentEntry, reason: str) -> Complaint:
+    return Complaint(host=entry.host, index=str(entry.index), reason=reason, line=entry.line)
 
 
 def _doubles(placed: Iterable[Placed]) -> dict[str, tuple[CommentEntry, CommentEntry]]:
@@ -276,9 +280,7 @@ class _Work:
         self.complaints: list[Complaint] = []
 
     def complain(self, entry: CommentEntry, reason: str) -> None:
-        self.complaints.append(
-            Complaint(host=entry.host, index=str(entry.index), reason=f"{entry.name}: {reason}")
-        )
+        self.complaints.append(_complaint(entry, f"{entry.name}: {reason}"))
 
     def take(self, placed: Placed, owner: Owner, known_id: int | None) -> int | None:
         """Bring the records to what an entry says and give its booking; ``Refused`` if they do not allow it."""

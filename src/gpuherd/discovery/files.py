@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from gpuherd.model.errors import Failed, Misconfigured
 from gpuherd.model.targets import Target
+from gpuherd.model.text import too_large
 
 __all__ = ["FileFinder", "Reading", "Stamp", "located", "read_text", "stamp"]
 
@@ -65,9 +66,11 @@ def read_text(file: Path) -> str:
     except ValueError as error:  # a NUL byte in the path
         raise Misconfigured(f"{file!s}: is not a path; check it") from error
     if len(content) > MAX_FILE_BYTES:
-        raise Misconfigured(f"{file}: is larger than {MAX_FILE_BYTES} bytes; this is not a list of hosts")
+        raise Misconfigured(
+            f"{file}: {too_large(content, MAX_FILE_BYTES)}; name the right file, or divide it"
+        )
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Misconfigured(f"{file}: is UTF-16 text; save it as UTF-8")
+        raise Misconfigured(f"{file}:1: is UTF-16 text; save the file as UTF-8")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-__all__ = ["COMMAND_LENGTH", "Command", "Identifier", "Label", "clean", "clip", "plain_name"]
+__all__ = ["COMMAND_LENGTH", "Command", "Identifier", "Label", "clean", "clip", "plain_name", "too_large"]
 
 LABEL_LENGTH = 128
 SENTENCE_LENGTH = 512
@@ -39,6 +39,13 @@ def clean(text: str, length: int = LABEL_LENGTH) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_REPLACEMENT if unicodedata.category(c) in _HIDDEN_CATEGORIES else c for c in text)
+
+
+def too_large(content: bytes, limit: int) -> str:
+    """Say that a file is larger than ``limit`` bytes, and which line is beyond it."""
+    size = f"{limit >> 20} MiB" if limit >= 2**20 else f"{limit >> 10} KiB"
+    line = content.count(b"\n", 0, limit) + 1
+    return f"is larger than {size}, which ends in line {line}"
 
 
 def plain_name(name: str) -> str:

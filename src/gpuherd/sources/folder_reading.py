@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuherd.model.errors import Failed
-from gpuherd.model.text import clean
+from gpuherd.model.text import clean, too_large
 
 __all__ = [
     "HOSTS_NAME",
@@ -185,7 +185,7 @@ def read_hosts_json(folder: int) -> dict[str, str] | None:
 def parse_hosts_json(content: bytes) -> dict[str, str]:
     """Read ``{host: shown name}`` without entries that are no names; ``Failed`` says what is wrong with the whole."""
     if len(content) > MAX_FILE_BYTES:
-        raise Failed(f"is larger than {MAX_FILE_BYTES >> 20} MiB; this is not a valid {HOSTS_NAME}")
+        raise Failed(f"{too_large(content, MAX_FILE_BYTES)}; this is not a valid {HOSTS_NAME}")
     try:
         found = json.loads(content.decode("utf-8-sig", errors="replace"))
     except json.JSONDecodeError as error:

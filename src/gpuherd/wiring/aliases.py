@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gpuherd.model.errors import Misconfigured
-from gpuherd.model.text import LABEL_LENGTH
+from gpuherd.model.text import LABEL_LENGTH, too_large
 
 __all__ = ["Aliases", "decoded", "parse_aliases", "read_aliases"]
 
@@ -80,8 +80,7 @@ def read_aliases(file: Path) -> dict[str, str]:
         ) from error
     if len(content) > MAX_FILE_BYTES:
         raise Misconfigured(
-            f"{file}: is larger than {MAX_FILE_BYTES >> 20} MiB; this is not a list of names, choose "
-            "another file"
+            f"{file}: {too_large(content, MAX_FILE_BYTES)}; this is not a list of names, choose another file"
         )
     aliases = parse_aliases(decoded(content), str(file))
     for complaint in aliases.complaints[:COMPLAINTS_LOGGED]:

@@ -168,7 +168,7 @@ def test_once_from_the_command_line(tmp_path: Path) -> None:
             await lab.hub._flush_at_end()
             tried = await asyncio.to_thread(gpuherd, "import-comments", str(file), "--dry-run")
             assert (tried.exit_code, tried.stdout) == (1, "would book n1/0 for ann\n")
-            assert "not imported: n2:7: this node has no GPU with that index" in tried.stderr
+            assert "not imported: line 1: n2:7: this node has no GPU with that index" in tried.stderr
             first = await asyncio.to_thread(gpuherd, "import-comments", str(file))
             assert first.stdout.splitlines()[-1] == "1 bookings made, 0 changed"
             again = await asyncio.to_thread(gpuherd, "import-comments", str(file))

@@ -261,9 +261,9 @@ def test_a_login_file_that_everyone_can_read_is_warned_about(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"A=1\n" * 2_500_000, "has more than 65536 bytes"),
-        ("AUTH_USER=a\nAUTH_PASS=b\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-        (b"\xff\xfa\x00=\n", "does not contain both AUTH_USER"),
+        (b"A=1\n" * 2_500_000, "is larger than 64 KiB, which ends in line 16385; set it to"),
+        ("AUTH_USER=a\nAUTH_PASS=b\n".encode("utf-16"), ":1: is UTF-16 text; save the file as UTF-8"),
+        (b"\xff\xfa\x00=\n", "neither AUTH_USER=… nor AUTH_PASS=… is in it; add both"),
     ],
 )
 def test_a_damaged_login_file_is_named(tmp_path: Path, content: bytes, message: str) -> None:

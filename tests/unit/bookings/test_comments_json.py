@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gpuherd.bookings.comments_json import (
     MAX_FILE_BYTES,
@@ -50,7 +51,7 @@ def at(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> int:
 
 
 def told(comments: Comments) -> list[str]:
-    return [str(complaint) for complaint in comments.complaints]
+    return [complaint.sentence for complaint in comments.complaints]
 
 
 def one(date: str) -> Comments:
@@ -67,6 +68,7 @@ def test_both_forms_comments_and_encodings(encoding: str) -> None:
             name="WHO_IS_USING_IT",
             until=at(2026, 12, 1, 17),
             comment="see http://example.org//a // b",
+            line=3,
         ),
         CommentEntry(
             host="gputest001-pa4",
@@ -74,6 +76,7 @@ def test_both_forms_comments_and_encodings(encoding: str) -> None:
             name="pnoel",
             until=at(2018, 7, 31, 22),
             comment="booked by P\xe8re No\xebl",
+            line=15,
         ),
     )
     assert told(comments) == [
@@ -185,6 +188,21 @@ def test_a_host_that_stands_there_twice_is_told() -> None:
     assert told(comments) == ["h: is in the file twice; keep one, the last is used"]
 
 
+def test_complaints_say_the_line_also_after_comments_and_in_tables() -> None:
+    comments = read(
+        '{ // hosts\n "h": [ /* of\n two lines */\n  {},\n  {"name": "}{\\"\n", "date": "3d"}],\n'
+        ' "t": {\n  "0": {"name": "ann",\n   "date": "2026-12-01", "date": "2026-12-02"},\n  "x": 7},\n "u": 7}'
+    )
+    assert [(complaint.host, complaint.index, complaint.line) for complaint in comments.complaints] == [
+        ("h", "1", 5),
+        ("t", "0", 9),
+        ("t", "x", 7),
+        ("u", None, 11),
+    ]
+    assert [entry.line for entry in comments.entries] == [8]
+    assert str(comments.complaints[0]).startswith("line 5: h:1: ")
+
+
 def test_a_gpu_or_a_field_that_stands_there_twice_is_told() -> None:
     ann = '{"name": "ann", "date": "2026-12-01", "name": "eve"}'
     comments = read(f'{{"h": {{"0": {GOOD}, "1": {ann}, "0": {ann}}}, "g": [{GOOD}, {ann}]}}')
@@ -269,6 +287,7 @@ def test_what_is_written_is_plain_json_in_the_form_of_the_page() -> None:
             .filter(lambda text: text.isprintable()),
             until=st.integers(0, 7_258_118_400 // 60).map(lambda minutes: minutes * 60),
             comment=st.sampled_from(["", "x", 'quoted " // text', "[1, 2,]"]),
+            line=st.none(),
         ),
         unique_by=lambda entry: (entry.host, entry.index),
     )
@@ -279,4 +298,4 @@ def test_what_was_written_is_read_again(entries: list[CommentEntry]) -> None:
         hosts.setdefault(entry.host, []).append(entry)
     comments = read_comments(write_comments(hosts, UTC), UTC)
     assert comments.complaints == ()
-    assert set(comments.entries) == set(entries)
+    assert {structs.replace(entry, line=None) for entry in comments.entries} == set(entries)

@@ -101,8 +101,8 @@ def test_a_byte_order_mark_is_no_part_of_the_first_host(hosts: Path) -> None:
     ("content", "complaint"),
     [
         (b"a\nb\nm\xfcller\n", r":3: is not UTF-8 text \(byte 0xfc\); save the file as UTF-8"),
-        ("a\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-        (b"a\n" * 3_000_000, "is larger than"),
+        ("a\n".encode("utf-16"), ":1: is UTF-16 text; save the file as UTF-8"),
+        (b"a\n" * 3_000_000, "is larger than 4 MiB, which ends in line 2097153; name"),
     ],
     ids=["latin-1", "utf-16", "huge"],
 )

@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 from gpuherd.api.errors import HttpError
 from gpuherd.auth.attempts import FailedAttempts
 from gpuherd.model.errors import Misconfigured, Refused
+from gpuherd.model.text import too_large
 
 __all__ = ["SHA256", "OldLogin", "exposure_of", "read_login_file"]
 
@@ -79,19 +80,24 @@ def read_login_file(file: Path) -> OldLogin:
         ) from error
     if len(content) > MAX_FILE_BYTES:
         raise Misconfigured(
-            f"{_KEY}: {file} has more than {MAX_FILE_BYTES} bytes; set it to the old backend's .env file"
+            f"{_KEY}: {file}: {too_large(content, MAX_FILE_BYTES)}; set it to the old backend's .env file"
         )
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Misconfigured(f"{_KEY}: {file} is UTF-16 text; save it as UTF-8")
-    values = {}
-    for line in content.decode("utf-8-sig", errors="replace").splitlines():
+        raise Misconfigured(f"{_KEY}: {file}:1: is UTF-16 text; save the file as UTF-8")
+    values, lines = {}, {}
+    for number, line in enumerate(content.decode("utf-8-sig", errors="replace").splitlines(), 1):
         key, is_assignment, value = line.removeprefix("export ").partition("=")
         if is_assignment and not line.lstrip().startswith("#"):
             values[key.strip()] = _unquoted(value.strip())
-    user, password = values.get("AUTH_USER"), values.get("AUTH_PASS")
-    if not user or not password:
-        raise Misconfigured(f"{_KEY}: {file} does not contain both AUTH_USER=… and AUTH_PASS=…; add them")
-    return OldLogin(user, password)
+            lines[key.strip()] = number
+    if not lines.keys() & {"AUTH_USER", "AUTH_PASS"}:
+        raise Misconfigured(f"{_KEY}: {file}: neither AUTH_USER=… nor AUTH_PASS=… is in it; add both")
+    for key, other in (("AUTH_USER", "AUTH_PASS"), ("AUTH_PASS", "AUTH_USER")):
+        if key not in values:
+            raise Misconfigured(f"{_KEY}: {file}:{lines[other]}: {other} is there, but not {key}=…; add it")
+        if not values[key]:
+            raise Misconfigured(f"{_KEY}: {file}:{lines[key]}: {key} is empty; write {key}=…")
+    return OldLogin(values["AUTH_USER"], values["AUTH_PASS"])
 
 
 def exposure_of(file: Path) -> str | None:

@@ -41,7 +41,7 @@ def read_comments_json(file: Path, wishes: Wishes) -> Reading:
     now = time.time()
     notes = [
         Note(
-            None,
+            entry.line,
             f"{entry.host}:{entry.index} is {quoted(entry.name)}'s until "
             f"{datetime.fromtimestamp(entry.until, UTC).astimezone(zone):%Y-%m-%d %H:%M}",
         )
@@ -51,7 +51,7 @@ def read_comments_json(file: Path, wishes: Wishes) -> Reading:
     past = len(comments.entries) - len(notes)
     if past:
         notes.append(Note(None, f"{past} {'entry is' if past == 1 else 'entries are'} past and not booked"))
-    notes += [Note(None, str(complaint), False) for complaint in comments.complaints]
+    notes += [Note(complaint.line, complaint.sentence, False) for complaint in comments.complaints]
     notes.append(Note(None, f"dates are read as {zone.key}, {why}"))
     entry = BookingsEntry(file=str(file), zone=zone.key)
     return Reading(file=str(file), what="bookings of an old page", notes=tuple(notes), entries=(entry,))

@@ -14,7 +14,7 @@ from gpuherd.discovery.files import MAX_FILE_BYTES, read_text
 from gpuherd.discovery.hosts_file import parse_hosts
 from gpuherd.discovery.yaml_file import KEYS as YAML_KEYS
 from gpuherd.model.errors import Misconfigured
-from gpuherd.sources.folder_reading import is_dropped
+from gpuherd.sources.folder_reading import HOSTS_NAME, is_dropped
 from gpuherd.wiring.aliases import decoded
 from gpuherd.wiring.importing.comments import read_comments_json
 from gpuherd.wiring.importing.consul_json import KEY, read_consul_json
@@ -141,7 +141,8 @@ def _read_json(text: str, file: Path, wishes: Wishes) -> Reading:
     if isinstance(content, dict) and {"time", "data"} == content.keys():
         return advice("averages", file)
     if isinstance(content, dict) and content:
-        if all(isinstance(value, str) for value in content.values()):
+        is_named = file.name == HOSTS_NAME and any(isinstance(value, str) for value in content.values())
+        if is_named or all(isinstance(value, str) for value in content.values()):
             return read_hosts_table(file)
         if all(isinstance(value, list | dict) for value in content.values()):
             return read_comments_json(file, wishes)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
 
 from gpuherd.discovery.complaints import quoted
 from gpuherd.model.errors import Failed
+from gpuherd.model.json_tables import JsonTable, read_tables
 from gpuherd.sources.folder_reading import HOSTS_NAME, MAX_FILE_BYTES, open_folder, parse_hosts_json, scan
 from gpuherd.wiring.aliases import parse_aliases
 from gpuherd.wiring.importing.reading import MOST_NOTES, Entry, FolderEntry, KeysEntry, Note, Reading, note_at
@@ -114,18 +113,19 @@ def read_drop_folder(folder: Path, wishes: Wishes) -> Reading | None:
 def read_hosts_table(file: Path) -> Reading:
     """Take a hosts.json: nothing to set if its folder is watched; else its names are shown."""
     listed = _hosts_of(file)
+    table: JsonTable = read_tables(file.read_bytes().decode("utf-8-sig", "replace"))
     notes = [
-        Note(None, f"{quoted(host)} is shown as {quoted(shown)}")
+        Note(table.lines.get(host), f"{quoted(host)} is shown as {quoted(shown)}")
         for host, shown in list(listed.items())[:MOST_NOTES]
     ]
-    pairs: list[tuple[str, object]] = json.loads(
-        file.read_bytes().decode("utf-8-sig", "replace"), object_pairs_hook=list
-    )
-    for host, count in Counter(host for host, _ in pairs).items():
+    for host, shown in table.items():
         if host not in listed:
-            notes.append(Note(None, f"{quoted(host)} is not a host name; correct it", False))
-        elif count > 1:
-            notes.append(Note(None, f"{quoted(host)} is in it twice; keep one, the last is used", False))
+            what = "the displayed name is not a string; write it in quotation marks"
+            reason = "is not a host name; correct it" if isinstance(shown, str) else what
+            notes.append(Note(table.lines[host], f"{quoted(host)}: {reason}", False))
+        elif host in table.doubled:
+            reason = "is in it twice; keep one, the last is used"
+            notes.append(Note(table.lines[host], f"{quoted(host)} {reason}", False))
     if next(file.parent.glob("*_gpus.csv"), None) is not None:
         notes.append(Note(None, f"read in place, with its folder {file.parent}"))
         entries: tuple[Entry, ...] = (FolderEntry(path=str(file.parent)),)

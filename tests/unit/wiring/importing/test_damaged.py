@@ -46,7 +46,11 @@ HALF = [
     Damage("aliases.csv", "bob,robert\nal,", '"bob" is "robert"', "aliases_file"),
     Damage("comments.json", '{"gpu1": [{"name": "x",\n "date": "2099-', "line 2 is not JSON"),
     Damage("hosts.json", '{"gpu1": "gpu1.lab",\n "gp', "line 2 is not JSON .*Correct that line"),
-    Damage("backend.env", "AUTH_USER=us\nAUTH_PA", "backend.env does not contain both .*; add them"),
+    Damage(
+        "backend.env",
+        "AUTH_USER=us\nAUTH_PA",
+        "backend.env:1: AUTH_USER is there, but not AUTH_PASS=…; add it",
+    ),
     Damage("frontend.env", "VITE_SESSION_DURATION=7\nVITE_BACK", "VITE_BACKEND is not in it"),
 ]
 DAMAGED = [
@@ -60,14 +64,20 @@ DAMAGED = [
     Damage("run-this-on-every-node.sh", 'SERVER="a b/c:3000/"\n', "node.sh:1: SERVER=.*correct it"),
     Damage("frontend.env", "VITE_BACKEND=http://mon_%itor:3000\n", "line 1: .*not a host name; correct it"),
     Damage("index.php", "<?php $HOSTS = ['a' => 'A', 'b' => f()];", "line 1: .*write 'key' =>", 'a = "A"'),
-    Damage("hosts.json", '{"gpu1": "one", "../x": "y", "z": 7}', "JSON without"),
+    Damage("backend.env", "AUTH_USER=us\nAUTH_PASS=\n", "backend.env:2: AUTH_PASS is empty; write"),
+    Damage("hosts.json", '{"gpu1": 7}', "JSON without"),
+    Damage("hosts.json", '{"gpu1": "one",\n "z": null}', 'line 2: "z": .*is no text; write', 'gpu1 = "one"'),
     Damage(
         "hosts.json",
-        '{"gpu1": "one", "../x": "y"}',
-        '"../x" is not a host name; correct it',
+        '{"gpu1": "one",\n "../x": "y"}',
+        'line 2: "../x": is not a host name; correct it',
         'gpu1 = "one"',
     ),
-    Damage("comments.json", COMMENTS % "7,", "gpu1:1: .*", "[bookings.comments]"),
+    Damage("comments.json", COMMENTS % "7,", "line 1: gpu1:1: is no entry; write", "[bookings.comments]"),
+    Damage("comments.json", COMMENTS % '{"name": "x"},', "line 3: gpu1:1: .*no date; write", "[bookings"),
+    Damage(
+        "comments.json", '{"a": [{"name": "x", "date": ""}],\n "\u0007": []}', "line 2: .*correct", "[boo"
+    ),
     Damage("fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "consul"}', "conf.json: CONSUL_SERVICE_URI: "),
     Damage("empty.env", "PORT=3000\nDEBUG=1\n", "neither AUTH_USER and AUTH_PASS"),
     Damage(
@@ -86,17 +96,25 @@ DOUBLED = [
     Damage("config.ini", "[common]\nhosts = gpu1\nhosts = gpu2\n", "line 3: .*keep one", '"gpu1"'),
     Damage("config.yml", "hosts:\n  - gpu1\n  - gpu1\n", "named again in line 3", 'in = "yaml"'),
     Damage("index.php", "<?php $HOSTS = ['a' => 'A',\n'a' => 'B'];", "line 2: .*twice; keep one", 'a = "B"'),
-    Damage("hosts.json", '{"gpu1": "one", "gpu1": "two"}', "twice; keep one", 'gpu1 = "two"'),
+    Damage("hosts.json", '{"gpu1": "one",\n"gpu1": "two"}', "line 2: .*twice; keep one", 'gpu1 = "two"'),
     Damage("aliases.csv", "bob,robert\nbob,alice\n", "line 2: .*in line 1; keep one", "aliases_file"),
     Damage("aliases.csv", "a,b\nb,c\nc,a\n", "line 3: .*keep one of these lines", "aliases_file"),
-    Damage("comments.json", '{"gpu1": [], "gpu1": []}', "gpu1: is in the file twice; keep one", "[bookings"),
+    Damage(
+        "comments.json", '{"gpu1": [],\n"gpu1": []}', "line 2: gpu1: is in the file twice; keep", "[bookings"
+    ),
+    Damage(
+        "comments.json",
+        '{"gpu1": {"0": {},\n\n"0": {}}}',
+        "line 3: gpu1:0: is in the file twice",
+        "[bookings",
+    ),
 ]
 WRITTEN_BY_HAND = [
-    Damage("comments.json", COMMENTS % "", '"ada"', "[bookings.comments]"),
+    Damage("comments.json", COMMENTS % "", 'line 2: gpu1:0 is "ada"\'s until', "[bookings.comments]"),
     Damage(
         "comments.json",
         COMMENTS % '{"name": null, "date": "2099-01-01 00:00", "comment": null}',
-        "gpu1:1: .*name",
+        "line 3: gpu1:1: has a date but no name; say who",
         "[bookings.comments]",
     ),
 ]
@@ -106,10 +124,12 @@ ENCODED = [
     ),
     Damage("config.ini", "[common]\nhosts = é\n".encode("latin-1"), "config.ini:2: is not UTF-8 .*save"),
     Damage("config.yml", "hosts:\n- gpu1 # é\n".encode("latin-1"), "config.yml:2: is not UTF-8 .*save"),
-    Damage("hosts", "[rpcservers]\ngpu1\n".encode("utf-16"), "hosts: is UTF-16 text; save it as UTF-8"),
+    Damage(
+        "hosts", "[rpcservers]\ngpu1\n".encode("utf-16"), "hosts:1: is UTF-16 text; save the file as UTF-8"
+    ),
     Damage("run.sh", '# é\nSERVER="10.0.0.9:3000"\n'.encode("latin-1"), "run.sh:1: is not UTF-8 .*save"),
     Damage(
-        "backend.env", f"AUTH_USER=us\nAUTH_PASS={HASH}\n".encode("utf-16"), "backend.env: is UTF-16 .*save"
+        "backend.env", f"AUTH_USER=us\nAUTH_PASS={HASH}\n".encode("utf-16"), "backend.env:1: is UTF-16 .*save"
     ),
     Damage("frontend.env", b"VITE_TITLE=\xe9\nVITE_BACKEND=m.lab\n", "frontend.env:1: is not UTF-8 .*save"),
     Damage("fetch_stats_conf.json", b'{"CONSUL_SERVICE_URI": "\xe9"}', "conf.json:1: is not UTF-8 .*save"),
@@ -137,7 +157,7 @@ BEGINNINGS = {
     "load_data.csv": ",load,load_mem,gpu_idx,",
 }
 TOO_LARGE = [
-    Damage(name, begin + "\n," * 5_000_000, rf"{name}: is larger than \d+ (bytes|MiB)[,;] ")
+    Damage(name, begin + "\n," * 5_000_000, rf"{name}: is larger than 4 MiB, which ends in line \d{{7}}; ")
     for name, begin in BEGINNINGS.items()
 ]
 
