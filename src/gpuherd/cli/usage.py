@@ -121,6 +121,9 @@ def trends(context: click.Context, as_json: bool, as_csv: bool) -> None:
     header = ["user", "used", "idle", "booked", "2 h", "24 h", "1 week"]
     rows = [_trend(row) for row in (*found.rows, found.free)]
     click.echo(table(rows, header, Screen.of(sys.stdout), numbers=(1, 2, 3, 4, 5, 6)))
+    if found.earlier_until is not None:
+        until = moment(int(found.earlier_until))
+        click.echo(f"until {until}, the averages are those of the older page")
 
 
 @command.command()

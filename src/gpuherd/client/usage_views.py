@@ -76,6 +76,7 @@ class Trends(Struct, frozen=True, kw_only=True):
 
     rows: tuple[TrendRow, ...] = ()
     free: TrendRow
+    earlier_until: float | None = None
 
 
 class Stay(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,10 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 from gpuherd.model.errors import Misconfigured
+from gpuherd.model.text import LABEL_LENGTH
 
 __all__ = [
+    "EarlierAverages",
     "EmbeddedSettings",
     "HistorySettings",
     "PrometheusSettings",
@@ -21,6 +23,7 @@ __all__ = [
 
 Days = Annotated[float, Meta(gt=0, le=36_500)]
 Price = Annotated[float, Meta(ge=0, le=1e6)]
+Average = Annotated[float, Meta(ge=0, le=1e6)]
 Url = Annotated[str, Meta(min_length=8, max_length=2000)]
 
 
@@ -185,6 +188,19 @@ def _check_url(url: str | None, key: str) -> None:
         raise Misconfigured(f"{key}: contains a password; put it into a file and set password_file")
 
 
+class EarlierAverages(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[usage.earlier]`` table: averages of an older page, with which those of *Who to ask* begin."""
+
+    until: Annotated[
+        float,
+        Meta(gt=0, description="Time of the averages, in seconds since 1970 (UTC). Used for four weeks."),
+    ]
+    gpus: Annotated[
+        dict[Annotated[str, Meta(max_length=LABEL_LENGTH)], tuple[Average, Average, Average]],
+        Meta(description="GPUs that each user held on average: over 2 hours, a day, a week."),
+    ] = {}
+
+
 class UsageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ``[usage]`` table of gpuherd.toml: how use is counted and what it costs."""
 
@@ -207,3 +223,4 @@ class UsageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cost_per_kwh: Annotated[
         Price | None, Meta(description="Price of a kilowatt-hour. Default: no cost is shown.")
     ] = None
+    earlier: EarlierAverages | None = None

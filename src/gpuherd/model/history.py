@@ -260,6 +260,12 @@ class TrendsView(Struct, frozen=True, kw_only=True):
     time: float
     rows: tuple[TrendRow, ...]
     free: Annotated[TrendRow, Meta(description="The GPUs that nobody uses, in the same format.")]
+    earlier_until: Annotated[
+        float | None,
+        Meta(
+            description="Until then, the averages are those of an older page (`usage.earlier`). Null: gpuherd's own."
+        ),
+    ] = None
 
 
 class HourMap(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 import urllib.error
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -248,6 +249,10 @@ def test_lip6(installation: Installation) -> None:
         "data/comments.json",
         '{"gputest001-pa4": [  // GPU 0\n  {"name": "Drop+", "date": "2099-07-01 00:00", "comment": "by Santa"},\n]}',
     )
+    installation.old_file(
+        "data/statsV2.json",
+        f'{{"time": {int(time.time()) - 60}, "data": {{"dropper": {{"emas": [0, 0, 7]}}, "left": {{"emas": [0, 0, 3]}}}}}}',
+    )
     installation.environment["TZ"] = "Europe/Paris"
     installation.old_file(
         "fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "http://127.0.0.1:8500/v1/catalog/service/gpu"}'
@@ -264,6 +269,9 @@ def test_lip6(installation: Installation) -> None:
     (booking,) = booked["gputest001-pa4"]["devices"][0]["bookings"]
     assert (booking["holder"], booking["title"], booking["use"]) == ("person", "by Santa", "holder")
     assert booking["ends_at"] == datetime(2099, 7, 1, tzinfo=UTC).timestamp(), "in the page's zone"
+    trends = ask(f"http://127.0.0.1:{installation.hub_port}/api/v1/usage/trends")
+    averages = {row["user"]: row["mean_1w"] for row in trends["rows"]}
+    assert averages == pytest.approx({"person": 7, "left": 3}, rel=0.2), "of the old page, by its aliases"
     installation.open_to_colleagues("lip6.md", "gputest001-pa4.example.org", "person")
 
 

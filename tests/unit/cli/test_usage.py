@@ -98,6 +98,7 @@ ANSWERS: dict[str, object] = {
         "time": 0.0,
         "rows": [TREND],
         "free": {**TREND, "user": None, "label": "free", "trend": "level"},
+        "earlier_until": 1_790_000_000.0,
     },
     "/api/v1/usage/sessions": {"start": 0.0, "end": 1.0, "sessions": [STAY], "is_complete": False},
     "/api/v1/timeline": {
@@ -208,6 +209,8 @@ def test_trends_and_sessions(asked: Asked) -> None:
     lines = run("trends").output.splitlines()
     assert lines[1].split() == ["ada", "1.5", "0.5", "2.0", "↑", "1.2", "→", "0.8", "↓", "0.2"]
     assert lines[2].split()[0] == "free"
+    assert [line.partition(" 2026-09-21 ")[0] for line in lines[3:]] == ["until Mon"]
+    assert lines[3].endswith(", the averages are those of the older page")
     done = run("sessions", "--user", "ada")
     assert asked[-1] == ("usage/sessions", {"from": "7d", "user": "ada", "limit": "50"})
     assert "python train.py" in done.output

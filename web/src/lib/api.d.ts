@@ -1,4 +1,4 @@
-// Generated from OpenAPI 1a403ad9783a824805616251ba9e3db2a0e3d921c52b7f1d8d4f119fb34784b4 by `npm run generate`; do not edit.
+// Generated from OpenAPI cec0ca1181cb396f716d12bbe71d041b862120d10d456a6be5f07e3dfebd259a by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -3499,6 +3499,11 @@ export interface components {
          * @description Who to ask for a GPU: users who hold most come first.
          */
         TrendsView: {
+            /**
+             * @description Until then, the averages are those of an older page (`usage.earlier`). Null: gpuherd's own.
+             * @default null
+             */
+            earlier_until?: number | null;
             /** @description The GPUs that nobody uses, in the same format. */
             free: components["schemas"]["TrendRow"];
             rows: components["schemas"]["TrendRow"][];

@@ -23,4 +23,5 @@ export const askWords = {
   more: "All figures",
   count: (count: number): string => `${count} ${count === 1 ? "user" : "users"}`,
   failed: "The averages could not be loaded.",
+  earlier: (date: string): string => `Until ${date}, the averages are those of the older page.`,
 } as const;

@@ -10,6 +10,7 @@ from msgspec import Struct
 from gpuherd.api.past.faces import PastFace
 from gpuherd.api.past.sources import Memory
 from gpuherd.history.herd.reader import HerdReader
+from gpuherd.history.settings import EarlierAverages
 from gpuherd.history.usage.asking import moving_mean
 from gpuherd.model.history import Trend, TrendRow, TrendsView
 from gpuherd.model.people import person_key
@@ -21,6 +22,8 @@ LEAST_CHANGE = 0.1
 """A change of less than this, in GPUs or as a share, is none."""
 FORGOTTEN = 0.005
 """Who holds nothing now and has averages below this is not told."""
+EARLIER_SECONDS = 4 * LONG_SECONDS
+"""How long averages of an older page count: what they add to those of a week is then less than two percent."""
 _HERD_SPANS = ((SHORT_SECONDS, 12 * 3600.0), (MIDDLE_SECONDS, 6 * 86_400.0), (LONG_SECONDS, 42 * 86_400.0))
 """For each average, how far back it is worked out: six times its time constant, before which hardly anything counts."""
 
@@ -42,11 +45,19 @@ def trend_of(now: float, mean: float) -> Trend:
 
 
 def trends_view(
-    memory: Memory, face: PastFace, *, now: float, reserved: Mapping[str, int], live: LiveFree
+    memory: Memory,
+    face: PastFace,
+    *,
+    now: float,
+    reserved: Mapping[str, int],
+    live: LiveFree,
+    earlier: EarlierAverages | None = None,
 ) -> TrendsView:
     """Give everyone who holds, held or has booked something, the largest first. Blocking."""
     rows: dict[str | None, TrendRow] = {}
-    averages = memory.usage.averages(now, keys_of=face.users)
+    if earlier is not None and not 0 <= now - earlier.until < EARLIER_SECONDS:
+        earlier = None
+    averages = memory.usage.averages(now, keys_of=face.users, earlier=earlier)
     reserved = _by_user(reserved, [mean.key for mean in averages if mean.key is not None])
     for mean in averages:
         user = mean.key
@@ -60,7 +71,12 @@ def trends_view(
         if user not in rows:
             rows[user] = _row(user, user, float(count), 0.0, 0.0, (0.0, 0.0, 0.0))
     free = _free_row(memory.herd, now, live, sum(reserved.values()))
-    return TrendsView(time=now, rows=tuple(sorted(rows.values(), key=_weight)), free=free)
+    return TrendsView(
+        time=now,
+        rows=tuple(sorted(rows.values(), key=_weight)),
+        free=free,
+        earlier_until=None if earlier is None else earlier.until,
+    )
 
 
 def _weight(row: TrendRow) -> tuple[float, str]:

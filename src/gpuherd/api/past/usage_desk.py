@@ -78,6 +78,7 @@ class UsageDesk:
         self._bookings = bookings
         self._reads = reads
         self._live_free = live_free
+        self._earlier = settings.earlier
         self._clock = clock
         self._zone = zone
 
@@ -132,7 +133,9 @@ class UsageDesk:
             reserved, live = self._bookings.reserved(face, now), self._live_free()
 
             def work() -> Answer:
-                view = trends_view(self._memory, face, now=now, reserved=reserved, live=live)
+                view = trends_view(
+                    self._memory, face, now=now, reserved=reserved, live=live, earlier=self._earlier
+                )
                 return _told(view, format, trends_csv, "gpuherd-trends.csv")
 
             return await self._questions.run(work)

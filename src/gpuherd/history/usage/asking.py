@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpuherd.history.batch import USE_MEASURES, Floats, SessionKey
+from gpuherd.history.settings import EarlierAverages
 from gpuherd.history.tables.engine import Columns
 from gpuherd.history.tables.tables import Part
 from gpuherd.history.usage.answers import (
@@ -50,6 +51,7 @@ from gpuherd.history.usage.view import KeysOf, UseView, objects
 from gpuherd.history.usage.watching import Watching, watched_slots
 from gpuherd.model.errors import Failed
 from gpuherd.model.history import UsageKey
+from gpuherd.model.people import person_key
 
 __all__ = [
     "BookedSpan",
@@ -253,10 +255,18 @@ class UsageReader:
         return tuple(booked_use(span, by_device.get((span.node_id, span.uuid), [])) for span in spans)
 
     def averages(
-        self, now: float, *, keys_of: KeysOf | None = None, deadline: float = DEADLINE_SECONDS
+        self,
+        now: float,
+        *,
+        keys_of: KeysOf | None = None,
+        earlier: EarlierAverages | None = None,
+        deadline: float = DEADLINE_SECONDS,
     ) -> tuple[MovingMeans, ...]:
-        """Tell what each user holds now and held lately, most now first."""
-        return self._averages(now, keys_of, deadline)[1]
+        """Tell what each user holds now and held lately, most now first.
+
+        ``earlier``: averages with the same time constants, which stand for the time before anything was watched.
+        """
+        return self._averages(now, keys_of, deadline, earlier)[1]
 
     def total_averages(self, now: float, *, deadline: float = DEADLINE_SECONDS) -> MovingMeans:
         """Tell what all together hold now and held lately."""
@@ -288,7 +298,7 @@ class UsageReader:
         return key_places(users, keys_of), people - len(users)
 
     def _averages(
-        self, now: float, keys_of: KeysOf | None, deadline: float
+        self, now: float, keys_of: KeysOf | None, deadline: float, earlier: EarlierAverages | None = None
     ) -> tuple[MovingMeans, tuple[MovingMeans, ...]]:
         begin = self._view.begins_at()
         start = max(now - REACH * WEEK, now if begin is None else begin)
@@ -308,8 +318,11 @@ class UsageReader:
         )
         # Of the time in which nothing was watched nothing is known: it does not count as nothing.
         watched = watched_slots(self._herd, start, now, used_slots.columns)
-        known = [weights(*watched, now, seconds).sum() for seconds in constants.values()]
-        per_known = np.array([1.0, 1.0, *(1.0 / max(float(each), 1e-12) for each in known)])
+        known = np.array([float(weights(*watched, now, seconds).sum()) for seconds in constants.values()])
+        # An average of this kind is all that need be known of the time before it.
+        before = now if earlier is None else min(earlier.until, start, now)
+        carried = np.exp((before - now) / np.array([*constants.values()])) * (earlier is not None)
+        per_known = np.array([1.0, 1.0, *(1.0 / np.maximum(known + carried, 1e-12))])
         of_user = keys_of or (lambda user: (user,))
         sums_by: dict[str | None, Floats] = {}
         total = np.zeros(5)
@@ -323,6 +336,12 @@ class UsageReader:
             added = np.array([stay.gpus, stay.busy_gpus, 0.0, 0.0, 0.0])
             total += added
             for key in of_user(stay.key.user):
+                sums_by[key] = sums_by.get(key, np.zeros(5)) + added
+        users = [*columns["user"].tolist(), *(stay.key.user for stay in self._book.current(now))]
+        spelled = {person_key(user): user for user in users if user is not None}
+        for name, gpus in ({} if earlier is None else earlier.gpus).items():
+            added = np.array([0.0, 0.0, *(np.array(gpus) * carried)]) * per_known
+            for key in of_user(spelled.get(person_key(name), name)):
                 sums_by[key] = sums_by.get(key, np.zeros(5)) + added
         means = [MovingMeans(key, *values.tolist()) for key, values in sums_by.items()]
         means.sort(key=lambda each: (-each.now_gpus, -each.mean_2h, -each.mean_24h, each.key or ""))

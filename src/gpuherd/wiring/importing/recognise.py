@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,13 @@ from gpuherd.wiring.importing.lists import (
 from gpuherd.wiring.importing.node_script import read_login_env, read_node_script, read_page_env
 from gpuherd.wiring.importing.php_page import ARRAY, read_index_php
 from gpuherd.wiring.importing.reading import Note, Reading
-from gpuherd.wiring.importing.small_files import advice, read_aliases_csv, read_drop_folder, read_hosts_table
+from gpuherd.wiring.importing.small_files import (
+    advice,
+    read_aliases_csv,
+    read_averages,
+    read_drop_folder,
+    read_hosts_table,
+)
 from gpuherd.wiring.importing.wishes import Wishes
 
 __all__ = ["read_file"]
@@ -139,7 +146,7 @@ def _read_json(text: str, file: Path, wishes: Wishes) -> Reading:
     if isinstance(content, dict) and KEY in content:
         return read_consul_json(content, file, wishes)
     if isinstance(content, dict) and {"time", "data"} == content.keys():
-        return advice("averages", file)
+        return read_averages(content, file, time.time())
     if isinstance(content, dict) and content:
         is_named = file.name == HOSTS_NAME and any(isinstance(value, str) for value in content.values())
         if is_named or all(isinstance(value, str) for value in content.values()):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+from msgspec import ValidationError, convert
 
 from gpuherd.discovery.complaints import quoted
+from gpuherd.history.settings import EarlierAverages
 from gpuherd.model.errors import Failed
 from gpuherd.model.json_tables import JsonTable, read_tables
 from gpuherd.sources.folder_reading import HOSTS_NAME, MAX_FILE_BYTES, open_folder, parse_hosts_json, scan
@@ -12,7 +17,7 @@ from gpuherd.wiring.aliases import parse_aliases
 from gpuherd.wiring.importing.reading import MOST_NOTES, Entry, FolderEntry, KeysEntry, Note, Reading, note_at
 from gpuherd.wiring.importing.wishes import Wishes
 
-__all__ = ["advice", "read_aliases_csv", "read_drop_folder", "read_hosts_table"]
+__all__ = ["advice", "read_aliases_csv", "read_averages", "read_drop_folder", "read_hosts_table"]
 
 _ADVICE = {
     "password": (
@@ -35,10 +40,6 @@ _ADVICE = {
         "the table that fetch_data.py writes",
         "nothing to import: import config.ini instead; `gpuherd export --csv` writes such a table",
     ),
-    "averages": (
-        "moving averages of an old page",
-        "not imported: gpuherd calculates its own averages, and has those of a week after a week",
-    ),
     "ssh_config": (
         "an SSH client configuration",
         'read directly: put find = { in = "ssh_config", patterns = ["gpu*"] } into a [[nodes]] table',
@@ -48,7 +49,7 @@ _ADVICE = {
 _BESIDE = {
     "comments.json": ("bookings", "import it by its name"),
     "aliases.csv": ("names of the same person", "import it by its name"),
-    "statsV2.json": _ADVICE["averages"],
+    "statsV2.json": ("averages of *Who to ask*", "import it by its name"),
 }
 
 
@@ -68,6 +69,40 @@ def read_aliases_csv(text: str, file: Path, wishes: Wishes) -> Reading:
     else:
         entry = KeysEntry(table="display", values={"aliases_file": str(file)})
     return Reading(file=str(file), what="names of the same person", notes=tuple(notes), entries=(entry,))
+
+
+def read_averages(content: dict[str, Any], file: Path, now: float) -> Reading:
+    """Take a statsV2.json ``{time, data: {user: {emas: [2 h, 24 h, 1 week]}}}``: averages of gpuherd's own kind."""
+    what, until = "averages of an old page", content["time"]
+    if isinstance(until, bool) or not isinstance(until, int | float) or not 0 < until <= now + 60:
+        reason = "its time is none, or is in the future; open the old page once, and import the file again"
+        return Reading(file=str(file), what=what, notes=(Note(None, reason, False),))
+    table: JsonTable = read_tables(file.read_bytes().decode("utf-8-sig", "replace"))
+    people, notes, gone = table["data"], [], 0
+    taken: dict[str, list[float]] = {}
+    for name, entry in people.items() if isinstance(people, JsonTable) else ():
+        gpus = entry.get("emas") if isinstance(entry, JsonTable) else None
+        try:
+            convert({"until": 1, "gpus": {name: gpus}}, EarlierAverages)
+        except ValidationError:
+            reason = "its averages are not three numbers; left out"
+            notes.append(Note(people.lines[name], f"{quoted(name)}: {reason}", False))
+        else:
+            rounded = [round(each, 4) for each in gpus]
+            gone += not any(rounded)
+            taken |= {name: rounded} if any(rounded) else {}
+    if gone:
+        notes.append(Note(None, f"{gone} without any use: left out", False))
+    if not taken:
+        return Reading(file=str(file), what=what, notes=(*notes, Note(None, "nobody has used a GPU", False)))
+    count = f"{len(taken)} {'person' if len(taken) == 1 else 'people'}"
+    sentence = f"averages of {count} until {datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC"
+    notes.append(Note(None, f"{sentence}; those of *Who to ask* begin with them, and fade them out"))
+    entries = (
+        KeysEntry(table="usage.earlier", values={"until": int(until)}),
+        KeysEntry(table="usage.earlier.gpus", values=taken),
+    )
+    return Reading(file=str(file), what=what, notes=tuple(notes), entries=entries)
 
 
 def read_drop_folder(folder: Path, wishes: Wishes) -> Reading | None:

@@ -29,7 +29,7 @@ from gpuherd.api.history_service import (
 from gpuherd.api.past import booked as booked_module
 from gpuherd.api.past.booked import BookedDevices, Holder
 from gpuherd.history.batch import SeriesKey, SessionKey
-from gpuherd.history.settings import UsageSettings
+from gpuherd.history.settings import EarlierAverages, UsageSettings
 from gpuherd.history.usage.asking import BookedSpan
 from gpuherd.model.bookings import DeviceRef
 from gpuherd.model.devices import DEVICE_STATES
@@ -557,6 +557,64 @@ def test_trends(past: ReportedPast, engine: Engine) -> None:
     )
     told = view.free.label, view.free.used_gpus, view.free.reserved_gpus
     assert told == ("free", 2.0, 4.0), "of five, one is booked"
+
+
+def test_trends_have_the_old_pages_arrows_and_order(past: ReportedPast) -> None:
+    past.bookings.create(
+        [draft(DeviceRef("n2", "GPU-n2-0"), at=int(NOW) - 60, hours=1, owner_name="Carl")],
+        now=NOW - 120,
+        by=BY,
+    )
+    past.keep(
+        [
+            *stay("ada", "n1", 0, NOW - 900, NOW),
+            *stay("bob", "n1", 1, NOW - 7200, NOW - 900),
+            *stay("eve", "n1", 0, NOW - 86_400, NOW - 7200),
+        ]
+    )
+
+    async def ask() -> Answer:
+        await past.booking_memory.refresh()
+        return await past.usage.trends(VIEWERS["bob"], "json")
+
+    rows = read(asyncio.run(ask()), TrendsView).rows
+    # One that is used counts more than one that is booked; averages only then.
+    assert [row.user for row in rows] == ["ada", "Carl", "bob", "eve"]
+    # Lately more than on the average of a day, but nothing now: each arrow is against now.
+    bob = rows[2]
+    assert bob.mean_2h > bob.mean_24h + 0.1
+    assert (bob.trend, bob.trend_2h, bob.trend_24h) == ("up", "down", "down")
+
+
+def test_averages_of_an_older_page_go_on_and_are_said_to_be_its_own(tmp_path: Path, engine: Engine) -> None:
+    switch = NOW - 7200
+    gpus = {"ada": (0.0, 2.0, 2.0), "gone": (0.0, 0.0, 3.0)}
+
+    def view(who: str, until: float = switch) -> TrendsView:
+        usage = UsageSettings(earlier=EarlierAverages(until=until, gpus=gpus))
+        with reported_past(tmp_path / f"{who}-{until}", engine, usage=usage) as past:
+            past.keep(stay("Ada", "n1", 0, switch, NOW))
+            found: TrendsView = read(asyncio.run(past.usage.trends(VIEWERS[who], "json")), TrendsView)
+            return found
+
+    rows = {row.user: row for row in view("ada").rows}
+    # As if the older page had gone on: what was fades with the same time constants, one GPU since then is added.
+    for mean, constant, before in (
+        (rows["Ada"].mean_2h, 7200.0, 0.0),
+        (rows["Ada"].mean_24h, 86_400.0, 2.0),
+        (rows["Ada"].mean_1w, 604_800.0, 2.0),
+    ):
+        fading = math.exp(-7200 / constant)
+        assert mean == pytest.approx(before * fading + 1.0 * (1 - fading), rel=0.02)
+    assert rows["gone"].mean_1w == pytest.approx(3.0 * math.exp(-7200 / 604_800), rel=0.01)
+    assert (rows["gone"].used_gpus, rows["gone"].mean_2h) == (0.0, 0.0)
+    assert view("ada").earlier_until == switch
+    # To the public they are as nameless as everyone; after four weeks, and before their time, they do not count.
+    assert not {"ada", "Ada", "gone"} & {row.user for row in view("public").rows}
+    for until in (NOW - 29 * 86_400, NOW + 3600):
+        later = view("ada", until)
+        assert later.earlier_until is None
+        assert {row.user for row in later.rows} == {"Ada"}
 
 
 def test_a_holder_who_is_written_in_another_way_is_one_row(past: ReportedPast) -> None:

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from gpuherd.history.settings import EarlierAverages
 from gpuherd.model.errors import Misconfigured
+from gpuherd.wiring.config import read_config
+from gpuherd.wiring.importing import take_over
 from gpuherd.wiring.importing.php_page import ARRAY, parse_php_array
 from gpuherd.wiring.importing.reading import BookingsEntry, FolderEntry, KeysEntry
 from gpuherd.wiring.importing.recognise import read_file
@@ -263,8 +266,13 @@ def test_hosts_json_and_the_folder_it_lies_in(tmp_path: Path) -> None:
         ("gpu1_users.csv", "{}\n1234 bob Mon Jan  1 00:00:00 2024\n", "a drop file of a host"),
         (
             "statsV2.json",
-            '{"time": 1, "data": {"bob": {"emas": [1, 2, 3]}}}',
-            "moving averages of an old page",
+            '{"time": 1e11, "data": {"bob": {"emas": [1, 2, 3]}}}',
+            "averages of an old page",
+        ),
+        (
+            "statsV2.json",
+            '{"time": 1, "data": {"bob": {"emas": [0.00001, 0, 0]}}}',
+            "averages of an old page",
         ),
     ],
 )
@@ -274,6 +282,32 @@ def test_files_of_the_old_page_of_which_nothing_is_set(
     (tmp_path / name).write_text(text)
     reading = read_file(tmp_path / name, NOTHING_SAID)
     assert (reading.what, reading.entries) == (what, ())
+
+
+def test_averages_of_an_old_page_are_taken_with_their_time(tmp_path: Path) -> None:
+    (tmp_path / "statsV2.json").write_text(
+        '{"time": 1790000000, "data": {\n "bob": {"resa": 0, "used": 1, "emas": [1.00004, 2, 0.5]},\n'
+        ' "eve": {"emas": [1, 2]},\n "al": {"emas": [1, -2, 3]},\n "idle": {"emas": [0, 0, 0]}}}'
+    )
+    output = tmp_path / "gpuherd.toml"
+    outcome = take_over([tmp_path / "statsV2.json"], output, NOTHING_SAID)
+    (reading,) = outcome.readings
+    assert [(note.line, note.is_taken, note.sentence) for note in reading.notes] == [
+        (3, False, '"eve": its averages are not three numbers; left out'),
+        (4, False, '"al": its averages are not three numbers; left out'),
+        (None, False, "1 without any use: left out"),
+        (
+            None,
+            True,
+            "averages of 1 person until 2026-09-21 14:13 UTC; those of *Who to ask* begin with them, and fade them out",
+        ),
+    ]
+    usage = read_config(output.read_text(), "gpuherd.toml").usage
+    assert usage.earlier == EarlierAverages(until=1_790_000_000.0, gpus={"bob": (1.0, 2.0, 0.5)})
+    # A second time nothing changes, even if the old page has gone on meanwhile.
+    (tmp_path / "statsV2.json").write_text('{"time": 1790009999, "data": {"bob": {"emas": [9, 9, 9]}}}')
+    again = take_over([tmp_path / "statsV2.json"], output, NOTHING_SAID)
+    assert (again.is_written, len(again.remarks)) == (False, 2)
 
 
 def test_aliases_of_which_some_lines_say_nothing_or_go_round(tmp_path: Path) -> None:
