@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -251,7 +252,12 @@ def test_lip6(installation: Installation) -> None:
     )
     installation.old_file(
         "data/statsV2.json",
-        f'{{"time": {int(time.time()) - 60}, "data": {{"dropper": {{"emas": [0, 0, 7]}}, "left": {{"emas": [0, 0, 3]}}}}}}',
+        json.dumps(
+            {
+                "time": int(time.time()) - 60,
+                "data": {"dropper": {"emas": [0, 0, 7]}, "left": {"emas": [0, 0, 3]}},
+            }
+        ),
     )
     installation.environment["TZ"] = "Europe/Paris"
     installation.old_file(

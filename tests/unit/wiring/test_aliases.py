@@ -34,7 +34,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, caplog: pytest.LogC
     (tmp_path / "large.csv").write_bytes(b"a,b\n" * 2_500_000)
     with pytest.raises(
         Misconfigured,
-        match=r"large\.csv: is larger than 4 MiB, which ends in line 1048577; this is not a list of names",
+        match=r"large\.csv: is larger than 4 MiB, .* line 1048577; this is not a list",
     ):
         read_aliases(tmp_path / "large.csv")
     (tmp_path / "latin.csv").write_bytes(b"\xe9ric,eric\nx,y\ny,x\n")
