@@ -129,14 +129,19 @@ def test_deep_links_live_changes_and_logins_pass_through_the_old_proxy(
         page.goto("about:blank")  # or it complains of a hub that is gone
 
 
-def test_the_readmes_caddy_block_passes_one_address_on_and_the_page_says_so(
+def test_the_readmes_caddy_block_passes_one_address_on_and_a_page_that_needs_no_more(
     page: Page, old_hub: HubProcess, tmp_path: Path, complaints: Complaints
 ) -> None:
     port = urlsplit(old_hub.url).port
     assert port is not None
+    old_hub.join("one-page").report(report([(gpu(0, uuid="GPU-one-page"), working(0.11))]))
     with old_front_door("caddy", tmp_path / "proxy", port) as door:
         page.goto(door.url)
-        expect(page.get_by_text("did not arrive")).to_be_visible()
+        expect(page.get_by_role("heading", name="one-page")).to_be_visible()
+        assert urlsplit(page.url)[2:4] == ("/gpus", "one-page")
+        expect(page.get_by_text("write a star")).to_be_visible()
+        assert page.locator("html").get_attribute("data-reload") == "15"
+        page.goto("about:blank")
         complaints.messages.clear()  # of files that are empty
     with old_front_door("caddy", tmp_path / "star", port, caddy_site=OLD_CADDY_WITH_STAR) as door:
         page.goto(door.url)

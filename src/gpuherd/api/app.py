@@ -15,6 +15,7 @@ from gpuherd.api.bodies import MAX_BODY_BYTES, SMALL_BODY_BYTES, BodyBudget, Bod
 from gpuherd.api.connections import ConnectionWatch
 from gpuherd.api.errors import HttpError, unexpected
 from gpuherd.api.guard import Guard
+from gpuherd.api.one_page import ONE_PAGE_QUERY, OnePage
 from gpuherd.api.page_files import PageFiles
 from gpuherd.api.sender import SENDER_KEY, Sender
 from gpuherd.api.static_file import BuiltFile
@@ -52,6 +53,7 @@ class HubApp:
         stream: LiveStream,
         rest: App,
         page: PageFiles,
+        one_page: OnePage,
         schema: BuiltFile,
         connections: ConnectionWatch,
         check_crowd: Callable[[Sender], Awaitable[None]],
@@ -65,6 +67,7 @@ class HubApp:
         self._stream = stream
         self._rest = rest
         self._page = page
+        self._one_page = one_page
         self._schema = schema
         self._connections = connections
         self._check_crowd = check_crowd
@@ -102,6 +105,9 @@ class HubApp:
             path = normalize_path(path)
         self._guard.check(scope, is_sensitive=path == STREAM_PATH)
         if not path.startswith("/api/"):
+            if path == "/" and scope["query_string"] == ONE_PAGE_QUERY:
+                await self._one_page.serve(scope, send, await self._identification.viewer(scope))
+                return
             await self._page.serve(scope, send, path)
             return
         if path == SCHEMA_PATH:

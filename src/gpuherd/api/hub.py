@@ -33,6 +33,7 @@ from gpuherd.api.keeping import Keeper
 from gpuherd.api.known_nodes import FILE_NAME, listed_ids, load_known
 from gpuherd.api.no_history import NoHistory, NoUsage
 from gpuherd.api.node_log import NodeLog
+from gpuherd.api.one_page import OnePage
 from gpuherd.api.open_records import OpenRecords, open_hub_records
 from gpuherd.api.openapi import schema_of
 from gpuherd.api.outfit import BareOutfit, Door, Outfit
@@ -497,6 +498,7 @@ class Hub:
             stream=self.stream,
             rest=cast("App", rest),
             page=PageFiles(self._page_folder, self.settings.mount),
+            one_page=OnePage(self.calm_view, lambda view: self._outfit.one_page(view, self.zone)),
             schema=BuiltFile("openapi.json", lambda: schema_of(rest)),
             connections=self._connections,
             check_crowd=front.reception.check_crowd,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gpuherd.api.node_groups import Group
 from gpuherd.api.services import Services
-from gpuherd.fleet.views import FleetNotice
+from gpuherd.fleet.views import FleetNotice, FleetView
 from gpuherd.sources.following import Arrivals
 from gpuherd.sources.push import NodeLinks
 
@@ -58,6 +58,9 @@ class Outfit(Protocol):
     def notices(self) -> Sequence[FleetNotice]:
         """Tell what everyone who looks should know about this outfit."""
 
+    def one_page(self, view: FleetView, zone: str) -> bytes | None:
+        """Write the herd as a page that needs no other file; none if that is not wanted. Blocking."""
+
 
 class BareOutfit:
     """Enrolled nodes only."""
@@ -81,3 +84,7 @@ class BareOutfit:
     def notices(self) -> Sequence[FleetNotice]:
         """Say nothing."""
         return ()
+
+    def one_page(self, view: FleetView, zone: str) -> bytes | None:
+        """Write nothing."""
+        return None

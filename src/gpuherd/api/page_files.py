@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpuherd.api.asgi import Scope, Send, answer, header
 from gpuherd.api.errors import HttpError
+from gpuherd.api.one_page import FALLBACK, FALLBACK_DIGEST
 from gpuherd.api.static_file import StaticFile
 
 __all__ = ["PAGE_FOLDER", "PageFiles"]
@@ -18,8 +19,9 @@ PAGE_PATHS = ("/", "/index.html", "/index", "/gpus")
 """Where the page is; the last two are addresses of the XML-RPC monitor's page, in people's bookmarks."""
 
 _POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    b"default-src 'none'; script-src 'self' %b; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     b"connect-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+    % FALLBACK_DIGEST.encode()
 )
 _HASHED = re.compile(r"-[A-Za-z0-9_-]{8,}\.\w+$")
 """Vite puts a hash of the content into names: such a file never changes."""
@@ -65,8 +67,9 @@ class PageFiles:
         else:
             index = _NOT_BUILT
         base = f'<base href="{html.escape(mount)}/">'
+        fallback = f"<script>{FALLBACK}</script>" if mount else ""
         self._missing = _MISSING.replace("<head>", f"<head>{base}", 1).encode()
-        page = _file("index.html", index.replace("<head>", f"<head>{base}", 1).encode())
+        page = _file("index.html", index.replace("<head>", f"<head>{base}{fallback}", 1).encode())
         self._files |= dict.fromkeys(PAGE_PATHS, page)
 
     async def serve(self, scope: Scope, send: Send, path: str) -> None:

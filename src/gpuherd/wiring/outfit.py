@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from gpuherd.agent.spec import resolve
 from gpuherd.api.hub import Hub
 from gpuherd.api.node_groups import Group
 from gpuherd.api.outfit import Door, Watch
 from gpuherd.api.services import Services
 from gpuherd.auth.ways import LoginWays
-from gpuherd.fleet.views import FleetNotice
+from gpuherd.bookings.times import read_zone
+from gpuherd.client.herd_views import Herd
+from gpuherd.fleet.views import FleetNotice, FleetView
 from gpuherd.sources.following import Arrivals, Way
 from gpuherd.sources.push import NodeLinks
 from gpuherd.sources.settings import NodeInfoSettings
 from gpuherd.wiring.booking_files import with_full_paths
 from gpuherd.wiring.catalog import WAYS
 from gpuherd.wiring.config import Config
+from gpuherd.wiring.exporting.page import PageSettings, herd_page
 from gpuherd.wiring.exporting.timer import ExportTimer
 from gpuherd.wiring.finders import make_finder, way_of
 from gpuherd.wiring.login_ways import login_ways
@@ -26,6 +31,9 @@ from gpuherd.wiring.shown_names import display_names
 from gpuherd.wiring.ways.surroundings import Surroundings
 
 __all__ = ["ConfiguredOutfit", "configured_hub", "configured_ways"]
+
+ONE_PAGE_SECONDS = 15
+"""How often the page reloads that needs no other file."""
 
 
 def configured_hub(config: Config) -> Hub:
@@ -99,6 +107,17 @@ class ConfiguredOutfit:
         """Tell of doors that ask for no credential and what happens there, and of a password that everyone knows."""
         happened = [notice for tell in self._tellers for notice in tell()]
         return [*self._open_doors(), *happened, *self._known_passwords()]
+
+    def one_page(self, view: FleetView, zone: str) -> bytes | None:
+        """Write the page of ``gpuherd export``, for a proxy that passes on only the base path."""
+        settings = PageSettings(
+            zone=read_zone(zone),
+            reload_seconds=ONE_PAGE_SECONDS,
+            old_after_seconds=3 * ONE_PAGE_SECONDS,
+            remark="The proxy passes on only this address, so this page reloads instead of being live, and nobody can "
+            "log in. In Caddy, write a star: reverse_proxy /gpus* localhost:8042",
+        )
+        return herd_page(msgspec.convert(view, Herd, from_attributes=True), settings)
 
     def _known_passwords(self) -> list[FleetNotice]:
         return [

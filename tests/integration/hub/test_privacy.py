@@ -11,9 +11,12 @@ import aiohttp
 import pytest
 
 from gpuherd.api.hub import Hub
+from gpuherd.api.settings import HubSettings
 from gpuherd.model.hosts import HostFacts, HostSample
 from gpuherd.model.processes import Process, ProcessSample, ProcessTable, ProcessUse, UseSample
 from gpuherd.model.reports import NodeFacts, Report, Sample
+from gpuherd.wiring.config import Config
+from gpuherd.wiring.outfit import ConfiguredOutfit
 from support.herd import WORKING, gpu
 from support.hub import eventually, running_hub
 from support.people import add_account, add_session, add_token, bearer, cookie, refresh
@@ -204,6 +207,37 @@ def test_names_are_for_clients_in_the_listed_networks_and_a_proxy_brings_nobody_
             await eventually(lambda: len(hub.records.audit.search(action="names.shown")) == 1)
             (entry,) = hub.records.audit.search(action="names.shown")
             assert (entry.who, entry.detail) == ("hub", "without a login, to 192.168.0.0/24, 127.0.0.0/8")
+
+    asyncio.run(story())
+
+
+def test_the_page_for_a_proxy_that_passes_on_one_address_shows_each_class_its_own(tmp_path: Path) -> None:
+    config = Config(hub=HubSettings(state_dir=tmp_path))
+
+    async def story() -> None:
+        async with (
+            running_hub(
+                tmp_path,
+                hub_options={"outfit": ConfiguredOutfit(config)},
+                base_path="/gpus/",
+                public="names",
+                public_networks=("192.168.0.0/24",),
+                trusted_proxies=("127.0.0.1",),
+            ) as hub,
+            aiohttp.ClientSession(hub.url) as http,
+        ):
+            await fill(hub)
+            inside, outside = told_by_proxy("192.168.0.7"), told_by_proxy("203.0.113.5")
+            async with http.get("/gpus?one-page", headers=inside) as response:
+                text = await response.text()
+                assert (response.status, response.headers["Cache-Control"]) == (200, "no-store")
+            assert all(user in text for user in USERS)
+            for private in ("secret", "job-of", "Some Linux", "machine", "python"):
+                assert private not in text, private
+            async with http.get("/gpus?one-page", headers=outside) as response:
+                text = await response.text()
+                assert response.status == 401
+            assert not any(user in text for user in USERS)
 
     asyncio.run(story())
 

@@ -40,6 +40,8 @@ class PageSettings(Struct, frozen=True, kw_only=True):
     """After this the page, where a script may run, says that it is old."""
     downloads: Sequence[str] = ()
     """Names of files beside the page that hold the same."""
+    remark: str | None = None
+    """What readers should know about the page itself."""
 
 
 def herd_page(herd: Herd, settings: PageSettings) -> bytes:
@@ -158,6 +160,8 @@ def _footer(settings: PageSettings) -> list[str]:
         parts.append(f"<p>Download: {links}</p>\n")
     if settings.reload_seconds is not None:
         parts.append(f"<p>The page reloads every {settings.reload_seconds} s, unless details are open.</p>\n")
+    if settings.remark is not None:
+        parts.append(f"<p>{escape(settings.remark, 512)}</p>\n")
     parts.append(
         "<p>Written by gpuherd. Open a GPU to see who is on it, since when, and who has booked it.</p>\n"
     )

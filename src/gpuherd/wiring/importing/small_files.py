@@ -83,12 +83,12 @@ def read_averages(content: dict[str, Any], file: Path, now: float) -> Reading:
     for name, entry in people.items() if isinstance(people, JsonTable) else ():
         gpus = entry.get("emas") if isinstance(entry, JsonTable) else None
         try:
-            convert({"until": 1, "gpus": {name: gpus}}, EarlierAverages)
+            found = convert({"until": 1, "gpus": {name: gpus}}, EarlierAverages)
         except ValidationError:
             reason = "its averages are not three numbers; left out"
             notes.append(Note(people.lines[name], f"{quoted(name)}: {reason}", False))
         else:
-            rounded = [round(each, 4) for each in gpus]
+            rounded = [round(each, 4) for each in found.gpus[name]]
             gone += not any(rounded)
             taken |= {name: rounded} if any(rounded) else {}
     if gone:
