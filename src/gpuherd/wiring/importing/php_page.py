@@ -108,7 +108,13 @@ def read_index_php(text: str, file: Path, wishes: Wishes) -> Reading:
             "it is there"
         )
         notes.append(Note(None, sentence))
-    gpus = {**tables.get("SHORTER_GPU_NAMES", {}), **tables.get("SHORT_GPU_NAMES", {})}
+    shorter, short = (tables.get(name, {}) for name in ("SHORTER_GPU_NAMES", "SHORT_GPU_NAMES"))
+    left = {_shown_as(gpu, name) for gpu, name in shorter.items() if short.get(gpu, name) != name}
+    notes = [
+        Note(note.line, f"{note.sentence} on phones only", False) if note.sentence in left else note
+        for note in notes
+    ]
+    gpus = {**shorter, **short}
     entries: list[Entry] = [KeysEntry(table="display", values={"order": order})] if order else []
     for table, shown_names in (("nodes", tables.get("HOSTS")), ("gpus", gpus)):
         if shown_names:
@@ -127,7 +133,11 @@ def _take(pair: PhpPair, names: dict[str, str]) -> Note:
         names[pair.key] = shown
         return Note(pair.line, again, False)
     names[pair.key] = shown
-    return Note(pair.line, f"{quoted(pair.key)} is shown as {quoted(shown)}")
+    return Note(pair.line, _shown_as(pair.key, shown))
+
+
+def _shown_as(key: str, name: str) -> str:
+    return f"{quoted(key)} is shown as {quoted(name)}"
 
 
 def _unquoted(text: str) -> str:
