@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bareReason, bareState } from "./bare-node";
+import { bareReason, bareState, neverHint } from "./bare-node";
 import { change, gpu, node } from "./changes.fixture";
 import { Herd } from "./herd";
 import { strings } from "./strings";
@@ -44,4 +44,9 @@ describe("a node on which no GPU can be seen", () => {
     expect(bareState(herd, entry)).toBe(state);
     expect(bareReason(herd, entry)).toBe(reason);
   });
+});
+
+it("says who is to be looked at when nothing ever came", () => {
+  expect(neverHint({ way: "push" })).toContain("Is its agent running?");
+  expect(neverHint({ way: "xmlrpc" })).toContain("The hub has not had an answer");
 });

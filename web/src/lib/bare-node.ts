@@ -26,3 +26,10 @@ export function bareReason(herd: Herd, node: NodeEntry): string {
 export function bareFault(node: NodeEntry): string | undefined {
   return node.allProblems.find((problem) => problem.is_fault)?.message;
 }
+
+/** Who is to be looked at when nothing ever came from a node: the agent, or what the hub's own attempts met with. */
+export function neverHint(node: Pick<NodeEntry, "way">): string {
+  return node.way === "push"
+    ? strings.problem.neverHint
+    : strings.problem.neverReached(strings.way[node.way]);
+}
