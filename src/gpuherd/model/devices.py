@@ -14,6 +14,7 @@ from gpuherd.model.units import Bytes, BytesPerSecond, Celsius, Count, Hertz, Jo
 __all__ = [
     "DEVICE_STATES",
     "HEALTH_CHECKS",
+    "SLOWED_BY_HARDWARE",
     "DeviceFacts",
     "DeviceKind",
     "DeviceSample",
@@ -61,6 +62,12 @@ class ThrottleReason(IntFlag):
     POWER_BRAKE = 128
     DISPLAY_CLOCKS = 256
     OTHER = 512
+
+
+SLOWED_BY_HARDWARE = (
+    ThrottleReason.HARDWARE_SLOWDOWN | ThrottleReason.HARDWARE_THERMAL | ThrottleReason.POWER_BRAKE
+)
+"""The reasons for which an idle device is a fault."""
 
 
 class DeviceFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):

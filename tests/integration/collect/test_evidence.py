@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from .conftest import REPOSITORY, Bench, Reader
 from .test_nvml import GIB, codes, gpu, scene
 
 REMAPPED = {"remapped_rows_corrected": 0, "remapped_rows_uncorrected": 1}
+SIMULATOR_LOOKS_SECONDS = 0.2
+"""Longer than the simulator goes on without a look at its scenario."""
 BLIND = ("processes_failed", "processes_hidden", "no_permission")
 
 
@@ -244,6 +247,69 @@ def test_what_nvidia_answers_with_a_reset_is_a_fault(bench: Bench, number: int) 
     reading = reader.until(lambda r: r["problems"], "the Xid")
     assert codes(reading) == [("xid", "GPU-0", True)]
     assert reading["problems"][0]["xid"] == number
+
+
+def test_an_xid_is_not_lost_while_gpus_are_looked_for(bench: Bench) -> None:
+    """It happens between two reads, of which the second finds that there is one more GPU."""
+    bench.play(scene(idle(), idle(1), frozen_time=0))
+    reader = bench.reader()
+    reader.ask("open")
+    for _ in range(9):
+        assert reader.read()["problems"] == []
+    lost = (Fault(function="nvmlDeviceGet*", gpu=1, effect=15),)
+    xids = (ScheduledXid(gpu=1, at=5, xid=79),)
+    bench.play(scene(idle(), idle(1), idle(2), frozen_time=10, faults=lost, xids=xids))
+    due = time.monotonic() + SIMULATOR_LOOKS_SECONDS
+    reader.until(lambda _: time.monotonic() > due, "the simulator looks at its file", command="calls")
+    reading = reader.read()  # the tenth, which looks for GPUs
+    assert len(reading["devices"]) == 3
+    assert ("xid", "GPU-1", True) in codes(reading), "also of a GPU that is lost by now"
+
+
+def test_xids_are_watched_again_after_an_error(bench: Bench) -> None:
+    bench.play(scene(idle(), faults=(Fault(function="nvmlEventSetWait*", effect=999),)))
+    reader = bench.reader()
+    reader.ask("open")
+    reader.read()
+    bench.play(scene(idle(), epoch=time.time(), xids=[ScheduledXid(gpu=0, at=n / 4, xid=46) for n in range(400)]))
+    reader.until(lambda r: codes(r) == [("xid", "GPU-0", True)], "the Xid")
+
+
+@pytest.mark.parametrize("code", [3, 4, 999])
+def test_an_ecc_count_that_cannot_be_read_any_more_stays(bench: Bench, code: int) -> None:
+    errors = {"ecc_uncorrected_volatile": 5, "ecc_corrected_volatile": 0}
+    reader = opened(bench, idle(**errors))
+    assert reader.read()["samples"][0]["ecc_uncorrected"] == 5
+    fault = Fault(function="nvmlDeviceGetTotalEccErrors", effect=code)
+    bench.play(scene(idle(temperature_celsius=MARKER, **errors), faults=(fault,)))
+    reading = reader.until(lambda r: r["samples"][0].get("temperature_celsius") == MARKER, "the fault")
+    for _ in range(3):
+        assert reading["samples"][0]["ecc_uncorrected"] == 5
+        reading = reader.read()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ecc_uncorrected_volatile": 5, "ecc_corrected_volatile": 0},
+        {"throttle_reasons": 128},
+        {"recovery_action": 1},
+    ],
+)
+def test_a_broken_gpu_that_sleeps_is_still_broken(
+    bench: Bench, tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    power = tmp_path / "sys" / "bus" / "pci" / "devices" / "0000:01:00.0" / "power"
+    power.mkdir(parents=True)
+    (power / "control").write_text("auto\n")
+    (power / "runtime_status").write_text("suspended\n")
+    bench.play(scene(idle(**fields)))
+    reader = bench.reader(sys_root=str(tmp_path / "sys"))
+    reader.ask("open")
+    for _ in range(3):
+        reading = reader.read()
+        sample = reading["samples"][0]
+        assert sample.get("ecc_uncorrected") or sample.get("throttle_reasons") or reading["problems"]
 
 
 # --- every function and every code ----------------------------------------------------------------------------

@@ -203,14 +203,19 @@ class NvmlCollector:
             else:
                 rows += found
                 layout.append(_slices_of(found))
-        self._rows, self._layout = rows, layout
+        rows_before, self._rows, self._layout = self._rows, rows, layout
         found_facts = tuple(row.facts for row in rows)
         self._facts = self._facts if found_facts == self._facts else found_facts
         gpus = [row for row in rows if isinstance(row, Device) and row.facts.kind == "gpu"]
         self._sleep.watch({gpu.gpu_index: gpu.facts.pci_bus_id for gpu in gpus})
-        if self._xid_watch is not None:
-            self._xid_watch.close()
-        self._xid_watch = XidWatch(library, [gpu.handle for gpu in gpus], self._progress)
+        before, self._xid_watch = (
+            self._xid_watch,
+            XidWatch(library, [gpu.handle for gpu in gpus], self._progress),
+        )
+        if before is not None:
+            # Only now, with its successor at work: what happened meanwhile is told by one of them.
+            self._note_xids(before, rows_before)
+            before.close()
         for gpu in gpus:
             gpu.watches_xids = gpu.handle.value in self._xid_watch.watched
 
@@ -285,6 +290,8 @@ class NvmlCollector:
             return True
         if any(row.is_lost for row in self._rows):
             return True
+        if self._xid_watch is not None and self._xid_watch.has_failed:
+            return True
         for row in self._rows:
             if not isinstance(row, Device) or row.facts.kind == "slice" or row.gpu_index in self._skipped:
                 continue
@@ -307,12 +314,11 @@ class NvmlCollector:
                 return True
         return False
 
-    def _xid_problems(self) -> list[Problem]:
+    def _note_xids(self, watch: XidWatch, rows: list[Device | _Absent]) -> None:
+        """Take what a watch has seen; ``rows`` are those with the handles that it was given."""
         now = self._clock()
-        for address, number in self._xid_watch.poll() if self._xid_watch is not None else ():
-            row = next(
-                (row for row in self._rows if isinstance(row, Device) and row.handle.value == address), None
-            )
+        for address, number in watch.poll():
+            row = next((row for row in rows if isinstance(row, Device) and row.handle.value == address), None)
             facts = row.facts if row is not None else None
             uuid = facts.uuid if facts else None
             if row is not None and row.health is not None:
@@ -327,6 +333,11 @@ class NvmlCollector:
                 xid=number,
             )
             self._xids[uuid or "", number] = (now, problem)
+
+    def _xid_problems(self) -> list[Problem]:
+        if self._xid_watch is not None:
+            self._note_xids(self._xid_watch, self._rows)
+        now = self._clock()
         for key, (at, problem) in list(self._xids.items()):
             if not problem.is_fault and not 0 <= now - at < XID_SECONDS:
                 del self._xids[key]

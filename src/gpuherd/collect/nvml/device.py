@@ -29,7 +29,7 @@ from gpuherd.collect.nvml.library import (
 from gpuherd.collect.nvml.metrics import Metric, Question, bind
 from gpuherd.collect.nvml.running import RunningLists
 from gpuherd.collect.reading import Progress, SeenUse, failure_code
-from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.devices import SLOWED_BY_HARDWARE, DeviceFacts, DeviceSample
 from gpuherd.model.reports import Problem
 from gpuherd.model.text import clean, clip
 
@@ -98,6 +98,8 @@ class Device:
         ]
         self._plan = list(self._all)
         self._reads = 0
+        self._ecc_uncorrected: int | None = None
+        """The last count that was read: it does not go down while the driver is loaded."""
 
     def read(
         self, position: int, progress: Progress, uses: list[SeenUse], problems: list[Problem], now: float
@@ -143,10 +145,12 @@ class Device:
             problems.append(self._problem(failures, tuple(unknown), is_dead=is_dead))
         if self.layout_problem is not None:
             problems.append(self.layout_problem)
+        told = len(problems)
         if self.health is not None and not self.is_lost:
             self._check_health(now, progress, problems)
         sample = self._sample(values)
-        is_well = not failures and self.layout_problem is None
+        is_slowed = bool((sample.throttle_reasons or 0) & SLOWED_BY_HARDWARE)
+        is_well = not failures and self.layout_problem is None and len(problems) == told and not is_slowed
         self.at_rest = (sample, seen) if is_well else None
         return sample
 
@@ -186,6 +190,10 @@ class Device:
             values.update(memory_total_bytes=total, memory_basis="host")
             if used is not None:
                 values["memory_used_bytes"] = used
+        # A count that cannot be read now is still there.
+        if self._ecc_uncorrected is not None:
+            values.setdefault("ecc_uncorrected", self._ecc_uncorrected)
+        self._ecc_uncorrected = values.get("ecc_uncorrected")
         if "memory_basis" in values:
             total, basis = values.pop("memory_total_bytes"), values.pop("memory_basis")
             if total != self.facts.memory_total_bytes or basis != self.facts.memory_basis:
@@ -233,7 +241,11 @@ def device_problem(library: Library, facts: DeviceFacts, status: int) -> Problem
 
 def asleep(sample: DeviceSample) -> DeviceSample:
     """Say what holds of a GPU that sleeps, by what was read before."""
-    return DeviceSample(utilization_gpu=0.0, memory_used_bytes=sample.memory_used_bytes)
+    return DeviceSample(
+        utilization_gpu=0.0,
+        memory_used_bytes=sample.memory_used_bytes,
+        ecc_uncorrected=sample.ecc_uncorrected,
+    )
 
 
 def gpu_facts(

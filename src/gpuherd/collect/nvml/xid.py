@@ -28,6 +28,8 @@ class XidWatch:
         self._event = pynvml.c_nvmlEventData_t()
         self._arguments = (self._set, byref(self._event), c_uint(0))
         self.is_on = self._wait is not None and library.call("nvmlEventSetCreate", byref(self._set)) == 0
+        self.has_failed = False
+        """It stopped to tell events; another one has to be made."""
         self.watched: frozenset[int | None] = frozenset()
         """Addresses of the handles whose GPUs tell their events."""
         if self.is_on:
@@ -51,6 +53,7 @@ class XidWatch:
                 if status in DRIVER_GONE:
                     raise self._library.failed(status)
                 if status != pynvml.NVML_ERROR_TIMEOUT and not found:
+                    self.has_failed = True
                     self.close()  # a lost GPU in the set makes some drivers answer an error for ever
                 break
             if self._event.eventType == _EVENT:
