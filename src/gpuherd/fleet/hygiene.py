@@ -43,7 +43,7 @@ def _clean(thing: S) -> S:
 
 def clean_facts(facts: NodeFacts) -> NodeFacts:
     """Clean all names; refuse devices that cannot be told apart, slices without a parent before them, and more
-    disks than any report may have.
+    disks than any report may have. A GPU with slices is partitioned, whatever the node says of it.
     """
     if len(facts.host.disks) > MAX_DISKS:
         raise Refused("too_many_disks", f"{len(facts.host.disks)} disks exceed the limit of {MAX_DISKS}")
@@ -59,6 +59,13 @@ def clean_facts(facts: NodeFacts) -> NodeFacts:
                 "orphan_slice", f"slice {device.uuid} must come after its parent {device.parent_uuid}"
             )
         seen.add(device.uuid)
+    parents = {device.parent_uuid for device in devices}
+    devices = tuple(
+        structs.replace(device, is_partitioned=True)
+        if device.uuid in parents and not device.is_partitioned
+        else device
+        for device in devices
+    )
     host = structs.replace(
         _clean(facts.host),
         addresses=tuple(_clean(address) for address in facts.host.addresses[:MAX_ADDRESSES]),

@@ -594,6 +594,18 @@ def test_rows_of_processes_that_cannot_be_read_leave_no_gpu_free(row: bytes) -> 
     assert [(use.device, use.pid) for use in reading.uses] == [(1, 77)]
 
 
+def test_a_process_on_a_gpu_nobody_knows_may_be_on_the_one_without_a_uuid() -> None:
+    nameless = TWO.replace(b"uuid=GPU-1", b"uuid=[Unknown]")
+    made, _ = collector(help=HELP, gpu=nameless, apps=APPS)
+    made.open()
+    assert [(problem.code, problem.device_uuid) for problem in made.read().problems] == [
+        ("processes_failed", None)
+    ]
+    made, _ = collector(help=HELP, gpu=nameless, apps=b"GPU-0, 77, 5, python\n")
+    made.open()
+    assert made.read().problems == ()
+
+
 def test_warnings_among_processes_are_no_processes() -> None:
     made, _ = collector(
         help=HELP, gpu=TWO, apps=b"WARNING: infoROM is corrupted\nNo running processes found\n"
@@ -636,6 +648,20 @@ def test_what_decides_and_cannot_be_is_a_failure(changed: dict[str, str], column
     )
 
 
+@pytest.mark.parametrize("failed", [{}, {"temperature.gpu": "[Unknown Error]"}])
+@pytest.mark.parametrize(
+    ("mode", "is_known"),
+    [("Enabled", True), ("Disabled", True), ("[N/A]", True), ("[Not Supported]", True), ("", False),
+     ("[Insufficient Permissions]", False), ("[Unknown Error]", False)],
+)  # fmt: skip
+def test_a_gpu_that_may_be_split_is_not_a_whole_one(
+    mode: str, is_known: bool, failed: dict[str, str]
+) -> None:
+    row = {"index": "0", "uuid": "GPU-0", "memory.total": "16000", "memory.used": "3", "utilization.gpu": "[N/A]"}
+    _, _, problems = row_device({**row, "mig.mode.current": mode, **failed})
+    assert ("processes_failed" not in [problem.code for problem in problems]) == is_known
+
+
 SHARED_LOG = b"""<?xml version="1.0"?><nvidia_smi_log><driver_version>550.1</driver_version><gpu id="00000000:01:00.0">
 <uuid>GPU-0</uuid><product_name>A100</product_name><mig_mode><current_mig>Enabled</current_mig></mig_mode>
 <mig_devices><mig_device><index>0</index><gpu_instance_id>1</gpu_instance_id><compute_instance_id>0</compute_instance_id>
@@ -660,6 +686,8 @@ def test_slices_are_listed_once_when_the_query_fails() -> None:
         b"",
         b"<processes>N/A</processes>",
         b"<processes><process_info><pid>N/A</pid></process_info></processes>",
+        b"<processes><process_info><gpu_instance_id>N/A</gpu_instance_id><pid>7</pid><type>C</type></process_info>"
+        b"</processes>",
     ],
 )
 def test_a_log_without_a_list_of_processes_leaves_gpu_and_slices_unknown(listed: bytes) -> None:

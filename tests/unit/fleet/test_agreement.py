@@ -60,6 +60,13 @@ def split_in_use(fleet: Fleet, clock: ManualClock) -> set[str]:
     return {CARD.format(1)}
 
 
+def split_and_not_saying_so(fleet: Fleet, clock: ManualClock) -> set[str]:
+    node = speaker(fleet, clock)
+    node.describe(card(0), card(1, **SLICE), card(2, **SLICE))
+    node.sample(IDLE, UNUSED, DeviceSample(memory_used_bytes=30 * GIB))
+    return {CARD.format(1)}
+
+
 def split_without_slices(fleet: Fleet, clock: ManualClock) -> set[str]:
     node = speaker(fleet, clock)
     node.describe(card(0, is_partitioned=True))
@@ -143,6 +150,7 @@ STORIES: list[Story] = [
     whole,
     split,
     split_in_use,
+    split_and_not_saying_so,
     split_without_slices,
     broken,
     broken_split,

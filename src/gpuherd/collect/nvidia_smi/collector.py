@@ -22,10 +22,12 @@ from gpuherd.collect.nvidia_smi.query import (
 from gpuherd.collect.nvidia_smi.row import (
     DRIVER_VERSION,
     FIELDS,
+    has_own_uuid,
     hints_at_failure,
     problems_of,
     undecided,
     unhealthy,
+    unknown_layout,
     words_device,
 )
 from gpuherd.collect.nvidia_smi.slices import with_slices
@@ -187,6 +189,7 @@ class NvidiaSmiCollector:
             samples.append(sample)
             failed = problems_of(facts, columns.named(words)) if may_have_failed else []
             problems += failed or undecided(facts, sample, words)
+            problems += unknown_layout(facts, words, failed)
             problems += unhealthy(facts, words)
         problems += _warnings(answer, devices)
         uses: list[SeenUse] = []
@@ -195,8 +198,16 @@ class NvidiaSmiCollector:
             apps, unread = parse_apps(self._apps)
             uses = _uses(apps, devices)
             is_whole = not any(facts.is_partitioned for facts in devices)
-            # One on a GPU that is not listed says nothing of those that are; one on a slice that nobody knows of does.
-            unread += (app.gpu_uuid for app in apps if is_whole and not app.gpu_uuid.startswith("GPU-"))
+            is_named = all(has_own_uuid(facts) for facts in devices)
+            known = {facts.uuid for facts in devices}
+            # One on a GPU that is not listed says nothing of those that are, if all tell who they are; one on a slice
+            # that nobody knows of does.
+            unread += (
+                app.gpu_uuid
+                for app in apps
+                if (is_whole and not app.gpu_uuid.startswith("GPU-"))
+                or not (is_named or app.gpu_uuid in known)
+            )
             if unread:
                 problems.append(_unread_processes(unread[0]))
         except CommandFailed as error:

@@ -233,6 +233,8 @@ def _uses(gpu: Element, places: dict[tuple[str | None, str | None], int]) -> tup
             text_of(element.findtext("compute_instance_id")),
         )
         kind = element.findtext("type") or "C"
+        if "C" in kind and len(places) > 1 and places.get(instance, places[None, None]) == places[None, None]:
+            is_whole = False  # it is on one of the slices, and nobody says on which
         use = SeenUse(
             device=places.get(instance, places[None, None]),
             pid=int(pid),

@@ -30,11 +30,13 @@ __all__ = [
     "FIELDS",
     "Row",
     "Words",
+    "has_own_uuid",
     "hints_at_failure",
     "problems_of",
     "row_device",
     "undecided",
     "unhealthy",
+    "unknown_layout",
     "words_device",
 ]
 
@@ -84,6 +86,8 @@ DRIVER_VERSION = FIELDS.index(("driver_version",))
 _MEMORY_TOTAL, _MEMORY_USED, _UTILIZATION = (
     FIELDS.index((name,)) for name in ("memory.total", "memory.used", "utilization.gpu")
 )
+_MIG_MODE = FIELDS.index(("mig.mode.current",))
+_MIG_MODES = ("enabled", "disabled")
 _HEALTH = FIELDS.index(("retired_pages.pending",))
 _METRICS = frozenset(field for names in FIELDS[7:_HEALTH] for field in names)
 
@@ -98,11 +102,9 @@ def row_device(row: Row) -> tuple[DeviceFacts, DeviceSample, Sequence[Problem]]:
     """Make facts, sample and problems of one GPU's row."""
     words = tuple(next((row[name] for name in names if name in row), None) for names in FIELDS)
     facts, sample = words_device(words)
-    return (
-        facts,
-        sample,
-        [*(problems_of(facts, row) or undecided(facts, sample, words)), *unhealthy(facts, words)],
-    )
+    problems = problems_of(facts, row) or undecided(facts, sample, words)
+    problems += unknown_layout(facts, words, problems)
+    return facts, sample, problems + unhealthy(facts, words)
 
 
 def words_device(words: Words) -> tuple[DeviceFacts, DeviceSample]:
@@ -176,6 +178,15 @@ def _within(used: int | None, total: int | None) -> int | None:
     return None if used is not None and total is not None and used > total else used
 
 
+def has_own_uuid(facts: DeviceFacts) -> bool:
+    """Whether nvidia-smi has told the GPU's UUID."""
+    return facts.uuid != _made_up_uuid(facts.index)
+
+
+def _made_up_uuid(index: int) -> str:
+    return f"gpu-{index}-without-uuid"
+
+
 def undecided(facts: DeviceFacts, sample: DeviceSample, words: Words) -> list[Problem]:
     """Say which numbers that decide are missing, although nvidia-smi does not say that the GPU has no such thing."""
     if sample.memory_used_bytes is not None and (sample.utilization_gpu is not None or facts.is_partitioned):
@@ -194,6 +205,20 @@ def undecided(facts: DeviceFacts, sample: DeviceSample, words: Words) -> list[Pr
     return impossible_values("nvidia-smi", facts, failed)
 
 
+def unknown_layout(facts: DeviceFacts, words: Words, told: Sequence[Problem]) -> list[Problem]:
+    """Say that nvidia-smi does not tell whether a GPU is split into slices, so that it may not be a whole one.
+
+    Not if it is in fault by what was ``told`` of it.
+    """
+    mode = words[_MIG_MODE]
+    if mode is None or any(problem.is_fault for problem in told):
+        return []
+    if mode.strip().lower() in _MIG_MODES or is_not_supported(mode):
+        return []
+    text = f"nvidia-smi does not tell whether GPU {facts.index} is split into slices (MIG), but {clean(mode, 40)!r}"
+    return [Problem(code="processes_failed", message=f"{text}: run it as root", device_uuid=facts.uuid)]
+
+
 @lru_cache(REMEMBERED_FACTS)
 def _facts(
     index_word: str | None,
@@ -210,7 +235,7 @@ def _facts(
 ) -> DeviceFacts:
     index = index_of(index_word)
     return DeviceFacts(
-        uuid=clean(text_of(uuid) or f"gpu-{index}-without-uuid", 96),
+        uuid=clean(text_of(uuid) or _made_up_uuid(index), 96),
         index=index,
         name=clean(text_of(name) or "NVIDIA GPU"),
         is_partitioned=(mig_mode or "").lower() == "enabled",
