@@ -97,7 +97,7 @@ def read_drop(
         raise ContactFailed("garbled", f"{host}_gpus.csv has no line with a GPU and a time; check the file")
     longest = 3 * interval_seconds
     latest = {
-        row["uuid"]: row
+        _uuid(row) or row["index"]: row
         for row, stamp in zip(rows, stamps, strict=True)
         if stamp is not None and abs(newest - stamp) <= longest
     }
@@ -105,7 +105,8 @@ def read_drop(
     for row in sorted(latest.values(), key=lambda row: int(row["index"])):
         _add_gpu(assembly, row)
     zone = zone_seconds(newest, wall, behind_seconds=longest, ahead_seconds=60.0)
-    _add_processes(assembly, files, newest, longest, zone, scrub)
+    are_named = all(_uuid(row) for row in latest.values())
+    _add_processes(assembly, files, newest, longest, zone, scrub, are_named=are_named)
     facts, sample, disks_used = read_host(host, files)
     report = assembly.report(facts, time=wall, host_sample=sample, disks_used_bytes=disks_used)
     return DropReading(report=report, stamped_at=newest)
@@ -128,9 +129,15 @@ def _rows(content: bytes, columns: tuple[str, ...]) -> Iterator[Row]:
             yield dict(zip(columns, words, strict=True))
 
 
+def _uuid(row: Row) -> str | None:
+    """Read the UUID; none for "[Unknown Error]" and alike."""
+    found = label(row["uuid"], 96)
+    return None if found is None or found.startswith("[") else found
+
+
 def _add_gpu(assembly: Assembly, row: Row) -> None:
     index = int(row["index"])
-    uuid = label(row["uuid"], 96) or f"gpu-{index}-without-uuid"
+    uuid = _uuid(row) or f"gpu-{index}-without-uuid"
     assembly.add_device(
         DeviceFacts(
             uuid=uuid,
@@ -156,14 +163,19 @@ def _add_processes(
     longest: float,
     zone: float | None,
     scrub: Scrub,
+    *,
+    are_named: bool,
 ) -> None:
-    """Add the newest block of processes, unless it is old: nvidia-smi writes nothing while nothing runs."""
+    """Add the newest block of processes, unless it is old: nvidia-smi writes nothing while nothing runs.
+
+    ``are_named``: the UUIDs of all GPUs are known.
+    """
     if "processes" not in files:
         message = "there is no process file; is task 2 of gpu-run.sh running there?"
         assembly.add_problem(Problem(code="processes_failed", message=message))
         return
     rows = [(row, naive_seconds(row["timestamp"])) for row in _rows(files["processes"], PROCESS_COLUMNS)]
-    if _ends_unread(files["processes"]):
+    if _has_unread_end(files["processes"]):
         assembly.lacks_processes(None, "the end of the process file cannot be read")
     block = next((stamp for _, stamp in reversed(rows) if stamp is not None), None)
     if block is None or newest - block > longest:
@@ -171,24 +183,37 @@ def _add_processes(
     owners = _owners(files.get("users"))
     for row, stamp in rows:
         if stamp is not None and abs(block - stamp) <= BLOCK_SECONDS:
-            _add_process(assembly, row, owners, zone, scrub)
+            _add_process(assembly, row, owners, zone, scrub, are_named=are_named)
 
 
-def _ends_unread(content: bytes) -> bool:
-    """Whether the last line is neither a process with its time nor one that says nothing of processes."""
-    lines = (line.strip() for line in reversed(lines_of(content)))
-    last = next((line for line in lines if line and not line.lower().startswith(_NO_ROWS)), None)
-    if last is None:
-        return False
-    row = next(_rows(last.encode() + b"\n", PROCESS_COLUMNS), None)
-    return row is None or naive_seconds(row["timestamp"]) is None
+def _has_unread_end(content: bytes) -> bool:
+    """Whether, in or behind the newest block, a line is neither a process with its time nor says nothing of any."""
+    block: float | None = None
+    for line in reversed([line.strip() for line in lines_of(content)]):
+        if not line or line.lower().startswith(_NO_ROWS):
+            continue
+        row = next(_rows(line.encode() + b"\n", PROCESS_COLUMNS), None)
+        stamp = None if row is None else naive_seconds(row["timestamp"])
+        if stamp is None:
+            return True
+        if block is None:
+            block = stamp
+        elif abs(block - stamp) > BLOCK_SECONDS:
+            break
+    return False
 
 
 def _add_process(
-    assembly: Assembly, row: Row, owners: _Owners | None, zone: float | None, scrub: Scrub
+    assembly: Assembly,
+    row: Row,
+    owners: _Owners | None,
+    zone: float | None,
+    scrub: Scrub,
+    *,
+    are_named: bool,
 ) -> None:
     device = assembly.position_of(clean(row["gpu_uuid"], 96))
-    if device is None and not row["gpu_uuid"].startswith("GPU-"):
+    if device is None and not (row["gpu_uuid"].startswith("GPU-") and are_named):
         assembly.lacks_processes(None, "one runs on a slice or GPU that the file does not name")
     pid = None if device is None else assembly.pid_of_use(device, row["pid"])
     if pid is None or device is None:

@@ -271,7 +271,9 @@ def test_xids_are_watched_again_after_an_error(bench: Bench) -> None:
     reader = bench.reader()
     reader.ask("open")
     reader.read()
-    bench.play(scene(idle(), epoch=time.time(), xids=[ScheduledXid(gpu=0, at=n / 4, xid=46) for n in range(400)]))
+    bench.play(
+        scene(idle(), epoch=time.time(), xids=[ScheduledXid(gpu=0, at=n / 4, xid=46) for n in range(400)])
+    )
     reader.until(lambda r: codes(r) == [("xid", "GPU-0", True)], "the Xid")
 
 

@@ -657,7 +657,13 @@ def test_what_decides_and_cannot_be_is_a_failure(changed: dict[str, str], column
 def test_a_gpu_that_may_be_split_is_not_a_whole_one(
     mode: str, is_known: bool, failed: dict[str, str]
 ) -> None:
-    row = {"index": "0", "uuid": "GPU-0", "memory.total": "16000", "memory.used": "3", "utilization.gpu": "[N/A]"}
+    row = {
+        "index": "0",
+        "uuid": "GPU-0",
+        "memory.total": "16000",
+        "memory.used": "3",
+        "utilization.gpu": "[N/A]",
+    }
     _, _, problems = row_device({**row, "mig.mode.current": mode, **failed})
     assert ("processes_failed" not in [problem.code for problem in problems]) == is_known
 
@@ -686,8 +692,7 @@ def test_slices_are_listed_once_when_the_query_fails() -> None:
         b"",
         b"<processes>N/A</processes>",
         b"<processes><process_info><pid>N/A</pid></process_info></processes>",
-        b"<processes><process_info><gpu_instance_id>N/A</gpu_instance_id><pid>7</pid><type>C</type></process_info>"
-        b"</processes>",
+        b"<processes><process_info><gpu_instance_id>N/A</gpu_instance_id><pid>7</pid></process_info></processes>",
     ],
 )
 def test_a_log_without_a_list_of_processes_leaves_gpu_and_slices_unknown(listed: bytes) -> None:

@@ -105,6 +105,25 @@ def test_a_dropped_process_on_a_slice() -> None:
     assert state(drop(0, 15360, ["WARNING: infoROM is corrupted at gpu 0000:01:00.0"])) == "free"
 
 
+@pytest.mark.parametrize("broken", ["[Insufficient Permissions]", "2026/09/21 14:30:00.000, GPU-0, 1 MiB"])
+def test_a_line_within_the_newest_block_that_cannot_be_read(broken: str) -> None:
+    other = "2026/09/21 14:30:00.000, GPU-1, 1 MiB, python, 77"
+    assert state(drop(0, 15360, [other])) == "free"
+    assert state(drop(0, 15360, [other, broken, other])) == "unknown"
+    assert (
+        state(drop(0, 15360, [broken, "2026/09/21 14:29:00.000, GPU-1, 1 MiB, python, 77", other])) == "free"
+    )
+
+
+def test_a_process_may_be_on_the_gpu_that_does_not_tell_its_uuid() -> None:
+    stamp = "2026/09/21 14:30:00.000"
+    rows = "".join(f"{n}, [Unknown Error], T4, 0, 15360, 0, 0, 30, {stamp}\n" for n in range(2))
+    files = {"gpus": rows.encode(), "processes": f"{stamp}, GPU-7, 1 MiB, python, 77\n".encode()}
+    report = read_drop(files, host="n1", wall=WALL, interval_seconds=5.0, scrub=plain).report
+    assert len(report.facts.devices) == 2, "both are listed"
+    assert state(report) == "unknown"
+
+
 def test_more_processes_than_are_kept() -> None:
     many = [{"pid": pid} for pid in range(1, 1025)]
     gpus = [
