@@ -7,6 +7,7 @@ import numpy as np
 from gpuherd.fleet.names import Names
 from gpuherd.fleet.node import Node
 from gpuherd.fleet.rows import DeviceRows, Floats, NodeRows
+from gpuherd.history.usage.seats import shares_of
 
 __all__ = ["Models", "copy_columns", "count_uses", "describe_devices", "explain_memory", "flag_problems"]
 
@@ -21,6 +22,7 @@ def describe_devices(rows: DeviceRows, node: Node, names: Names, models: Models)
     if len(models) > 2 * rows.used + SPARE_MODELS:
         _forget_models(rows, models)
     rows.node[node.start : node.start + node.count] = node.row
+    rows.share[node.start : node.start + node.count] = shares_of(node.devices)
     position = {device.uuid: node.start + offset for offset, device in enumerate(node.devices)}
     for row, device in enumerate(node.devices, node.start):
         total = device.memory_total_bytes

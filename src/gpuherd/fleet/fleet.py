@@ -44,6 +44,7 @@ from gpuherd.fleet.report_run import ReportRun
 from gpuherd.fleet.rows import DEVICE_COLUMN, DeviceRows, NodeRows
 from gpuherd.fleet.settings import AvailabilitySettings, DisplaySettings, PrivacySettings
 from gpuherd.fleet.states import KeptState, kept_states, restore_states
+from gpuherd.fleet.unsampled import unsampled_groups
 from gpuherd.fleet.views import (
     NODE_STATES,
     DeviceView,
@@ -492,6 +493,7 @@ class Fleet:
         self._recent.record()
         if self.intake is not None:
             self.intake.judge(self._nodes, self._rows.state)
+            self.intake.take_unsampled(unsampled_groups(self._rows, self._models))
         moved = np.unique(self._rows.node[np.flatnonzero(before != self._rows.state)])
         if moved.size:
             by_row = {node.row: node for node in self._nodes.values()}

@@ -28,6 +28,7 @@ from gpuherd.fleet.rows import Codes, Floats
 from gpuherd.fleet.sample_times import HubClockDoubt, SampleTimes
 from gpuherd.fleet.scene import Scene
 from gpuherd.fleet.taken import Gathered, Greeting, Taken
+from gpuherd.fleet.unsampled import Group, UnsampledDevices
 from gpuherd.history.batch import NOT_JUDGED, Batch, FrameMark, Numbering, Samples, no_uses
 from gpuherd.history.usage.samples import Accounts, NodeSample
 from gpuherd.model.columns import COLUMNS
@@ -123,6 +124,7 @@ class Intake:
         self.holds_of_closed = False
         """Whether anything waits from nodes that are no longer gathered from."""
         self._missed: dict[str, int] = {}
+        self._unsampled = UnsampledDevices()
         # Of the writer's thread.
         self._times = SampleTimes()
         self._devices, self._hosts = Numbering(), Numbering()
@@ -159,6 +161,10 @@ class Intake:
             self._marks[run] = run.received_seq
         if frame is not None:
             self._take(run, frame, 0.0, 0.0, is_live=False)
+
+    def take_unsampled(self, groups: tuple[Group, ...]) -> None:
+        """Take which devices are known and send no samples, by the last tick."""
+        self._unsampled.take(groups, self._clock.wall())
 
     def judge(self, nodes: Mapping[str, Node], states: Codes) -> None:
         """Give the samples that waited what the tick has found; ``states``: of all rows of devices."""
@@ -271,12 +277,14 @@ class Intake:
         """Give what came since the last call and need not wait for a tick any more; none if that is nothing."""
         if self._clock.monotonic() - self._held_since >= LONGEST_UNJUDGED_SECONDS:
             self.release()
-        if not self._taken and not self._marks:
+        unsampled = self._unsampled.take_pieces()
+        if not self._taken and not self._marks and not unsampled:
             return None
         gathered = Gathered(
             self._taken,
             [FrameMark(run.node_id, run.boot_id, seq) for run, seq in self._marks.items()],
             self._clock.wall(),
+            unsampled,
         )
         self._taken, self._marks = [], {}
         self._node_bytes = dict(self._held_bytes)
@@ -302,7 +310,7 @@ class Intake:
         """Make what is written from what came. Each gathered thing once, in order: use is counted here."""
         taken, times = self._timed(gathered)
         if not taken:
-            return Batch(written_at=gathered.wall, marks=tuple(gathered.marks))
+            return Batch(written_at=gathered.wall, marks=tuple(gathered.marks), unsampled=gathered.unsampled)
         if len(self._devices) + len(self._hosts) > MAX_NUMBERED:
             self._devices, self._hosts = Numbering(), Numbering()
         numbers = [entry.scene.numbers(self._devices, self._hosts) for entry in taken]
@@ -351,6 +359,7 @@ class Intake:
             notes=accounts.notes,
             marks=tuple(gathered.marks),
             seen=tuple(seen.items()),
+            unsampled=gathered.unsampled,
         )
 
     def _timed(self, gathered: Gathered) -> tuple[list[Taken], list[float]]:

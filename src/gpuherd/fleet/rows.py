@@ -141,6 +141,8 @@ class DeviceRows(_Rows):
     """Of used memory, what does not hold the device, bytes; see ``explain_memory``."""
     ecc_baseline: Floats
     """Uncorrected ECC errors that an admin has acknowledged."""
+    share: Floats
+    """What part of a GPU it is: less than 1 for a slice."""
     compute_uses: Ints
     is_partitioned: Bools
     is_missing: Bools
@@ -184,6 +186,7 @@ class DeviceRows(_Rows):
             self._column(name, np.int32, -1)
         self._column("memory_total", np.float64, np.nan)
         self._column("compute_uses", np.int32, 0)
+        self._column("share", np.float64, 1.0)
         for name in ("explained_memory", "ecc_baseline"):
             self._column(name, np.float64, 0.0)
         for name in (

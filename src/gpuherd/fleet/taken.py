@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpuherd.fleet.scene import Scene
-from gpuherd.history.batch import FrameMark
+from gpuherd.history.batch import FrameMark, Unsampled
 from gpuherd.wire.frames import SampleFrame
 
 __all__ = ["Gathered", "Greeting", "Taken"]
@@ -48,3 +48,4 @@ class Gathered(NamedTuple):
     taken: list[Taken | Greeting]
     marks: list[FrameMark]
     wall: float
+    unsampled: tuple[Unsampled, ...] = ()

@@ -22,6 +22,7 @@ __all__ = [
     "Samples",
     "SeriesKey",
     "SessionKey",
+    "Unsampled",
     "Uses",
     "no_samples",
     "no_uses",
@@ -75,6 +76,20 @@ class FrameMark(NamedTuple):
     node_id: str
     boot_id: str
     seq: int
+
+
+class Unsampled(NamedTuple):
+    """Devices of one type that were in a state for a while without sending samples: silent, or missing."""
+
+    type: str
+    state: int
+    """Position in DEVICE_STATES."""
+    start: float
+    end: float
+    """UTC epoch seconds by the hub's clock."""
+    devices: float
+    gpus: float
+    """The same, with a slice as a part of a GPU."""
 
 
 class Numbering:
@@ -222,3 +237,4 @@ class Batch:
     """Of each node in it, the time of its last sample: from there its use is counted on."""
     notes: bytes = b""
     """What the accountant needs to go on from here after a restart, beside the rows of ``uses``."""
+    unsampled: tuple[Unsampled, ...] = ()

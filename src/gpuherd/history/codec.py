@@ -27,6 +27,7 @@ from gpuherd.history.batch import (
     Samples,
     SeriesKey,
     SessionKey,
+    Unsampled,
     Uses,
 )
 from gpuherd.history.columns import UNITS, Packed, pack_all, pack_codes, pack_runs, unpack, unpack_codes
@@ -84,6 +85,7 @@ class Record(Struct, frozen=True, array_like=True):
     seen_nodes: tuple[int, ...]
     seen_times: tuple[float, ...]
     notes: bytes = b""
+    unsampled: tuple[Unsampled, ...] = ()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -133,6 +135,7 @@ class BatchWriter:
             self._all(node_id for node_id, _ in batch.seen),
             tuple(time for _, time in batch.seen),
             batch.notes,
+            batch.unsampled,
         )
         names = {**self._told, **self._new}
         if self._bytes_since > REPEAT_SHARE * self._names_bytes > 0:
@@ -244,6 +247,7 @@ class BatchReader:
                 if isinstance(node_id := self.names.get(number), str)
             ),
             notes=record.notes,
+            unsampled=record.unsampled,
         )
 
     def _parts(self, number: int, length: int) -> tuple[Any, ...] | None:

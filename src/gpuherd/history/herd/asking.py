@@ -23,6 +23,16 @@ __all__ = ["Stretch"]
 DEADLINE_SECONDS = 20.0
 ROWS_AT_ONCE = 1_000_000
 """Telling types apart step by step takes some 50 bytes a row."""
+_SILENT = ("stale", "offline")
+_SILENT_SECONDS = " + ".join(f"coalesce(sum(state_{state}), 0)" for state in _SILENT)
+_STILL_SILENT = f"greatest(0, 1 - coalesce(sum(state_not_judged), 0) / nullif({_SILENT_SECONDS}, 0))"
+"""What share of silent devices sent nothing later either: samples that come late are of such devices."""
+_NET = ", ".join(
+    f"sum({name}) * {_STILL_SILENT} AS {name}"
+    if name.partition("_")[2] in _SILENT
+    else f"sum({name}) AS {name}"
+    for name in SUMS
+)
 _DEVICE_SECONDS = " + ".join(f"sum(state_{state})" for state in (*DEVICE_STATES, "not_judged"))
 
 
@@ -138,10 +148,11 @@ class Stretch:
             moments = (self._minute[inside] * 1000).astype("datetime64[ms]")
             arrays["waiting"] = {"time": moments, "type": self._type[inside], **columns}
         only = "" if type is None else " AND type = ?"
-        inner = (
-            f"SELECT {wanted} FROM ({source}) WHERE time >= make_timestamp_ms({first * 1000}) "
-            f"AND time < make_timestamp_ms({end * 1000}){only} {ending}"
+        net = (
+            f"SELECT time, type, {_NET} FROM ({source}) WHERE time >= make_timestamp_ms({first * 1000}) "
+            f"AND time < make_timestamp_ms({end * 1000}){only} GROUP BY time, type"
         )
+        inner = f"SELECT {wanted} FROM ({net}) {ending}"
         left = self._until - time.monotonic()
         if left <= 0:
             raise TooLong(f"history: no result within {DEADLINE_SECONDS:g} s; request a shorter range")

@@ -46,6 +46,7 @@ _UNUSED = 2
 """So many of these, the first ones, were used by nobody."""
 _STATES = tuple(f"state_{state}" for state in DEVICE_STATES)
 _GPU_STATES = tuple(f"gpu_{state}" for state in DEVICE_STATES)
+_HEARD = [place for place, state in enumerate(DEVICE_STATES) if state not in ("stale", "offline")]
 _CLASSES = tuple(f"in_use_{number}_seconds" for number in range(CLASSES))
 _OVER_TIME = SUMS[: _PLACE["in_use_0_seconds"]]
 
@@ -139,7 +140,7 @@ class HerdReader:
             return cells.reshape(7, 24, -1), stretch.missing
 
         cells, missing = self._ask(first, QUARTER_SECONDS, steps, ask)
-        total = cells.sum(axis=2)
+        total = cells[:, :, _HEARD].sum(axis=2)
 
         def share(state: str) -> list[Numbers]:
             with np.errstate(invalid="ignore"):

@@ -12,7 +12,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuherd.history.batch import Batch, Samples
+from gpuherd.history.batch import Batch, Samples, Unsampled
 from gpuherd.history.herd.shapes import HERD_SHAPES, MINUTE, QUARTER, SUMS
 from gpuherd.history.herd.tally import MINUTE_SECONDS, Sums, Tally, added
 from gpuherd.history.settings import HistorySettings
@@ -43,7 +43,7 @@ class HerdSink:
         """Held while samples are summed up, and by whoever wants to see all sums."""
         self._lock = threading.Lock()
         """Held for moments."""
-        self._heard: list[tuple[int, Samples]] = []
+        self._heard: list[tuple[int, Samples, tuple[Unsampled, ...]]] = []
         """Samples that are not summed up yet, with their files."""
         self._heard_rows = 0
         self._waiting: dict[int, list[Sums]] = {}
@@ -62,10 +62,10 @@ class HerdSink:
 
     def take(self, batch: Batch, file: int) -> None:
         """Keep what the journal holds, and sum it up when there is enough."""
-        if not len(batch.devices):
+        if not len(batch.devices) and not batch.unsampled:
             return
         with self._lock:
-            self._heard.append((file, batch.devices))
+            self._heard.append((file, batch.devices, batch.unsampled))
             self._heard_rows += len(batch.devices)
             is_enough = self._heard_rows >= COUNT_ROWS or len(self._heard) >= COUNT_BATCHES
         if is_enough:
@@ -77,14 +77,16 @@ class HerdSink:
             with self._lock:
                 heard = list(self._heard)
             for file, group in groupby(heard, key=itemgetter(0)):
-                batches = [samples for _, samples in group]
+                taken = list(group)
+                batches = [samples for _, samples, _ in taken]
                 sums = self._tally.add(*batches)
+                unsampled = self._tally.add_unsampled([piece for _, _, pieces in taken for piece in pieces])
                 with self._lock:
                     waiting = self._waiting.setdefault(file, [])
-                    waiting.append(sums)
+                    waiting += (sums, unsampled)
                     if len(waiting) > 256:
                         waiting[:] = [added(waiting)]
-                    del self._heard[: len(batches)]
+                    del self._heard[: len(taken)]
                     self._heard_rows -= sum(map(len, batches))
 
     def tend(self, now: float, open_file: int) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuherd.history.batch import DEVICE_METRICS, NOT_JUDGED, Floats, Samples, SeriesKey
+from gpuherd.history.batch import DEVICE_METRICS, NOT_JUDGED, Floats, Samples, SeriesKey, Unsampled
 from gpuherd.history.herd.shapes import CLASSES, SUMS
 from gpuherd.history.herd.stretches import FIRST_SECONDS, Covered, Stretches
 from gpuherd.history.places import Places
@@ -139,6 +139,21 @@ class Tally:
         more.append(_IS_COVERED)
         covered = self._newly_covered(*known[:3], len(measures) + len(more) - 1)
         return _by_minute(*_joined([known, *covered]), np.concatenate((measures, more)))
+
+    def add_unsampled(self, pieces: Sequence[Unsampled]) -> Sums:
+        """Sum up devices that sent no samples. Samples that come later are added; the reader takes out what they fill."""
+        known = [piece for piece in pieces if piece.end > piece.start and 0 <= piece.state < _STATES]
+        if not known:
+            return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
+        measures = np.zeros((len(known) + 1, len(SUMS)))
+        for row, piece in enumerate(known):
+            measures[row, piece.state] = piece.devices
+            measures[row, _FIRST_GPU + piece.state] = piece.gpus
+        measures[-1] = _IS_COVERED
+        types = np.array([self._type(piece.type) for piece in known], np.int64)
+        starts, ends = (np.array([getattr(piece, name) for piece in known]) for name in ("start", "end"))
+        covered = self._newly_covered(types, starts, ends, len(known))
+        return _by_minute(*_joined([(types, starts, ends, np.arange(len(known))), *covered]), measures)
 
     def _sorted(self, samples: Samples) -> _Heard:
         """Give samples by device and time."""
