@@ -17,6 +17,7 @@ from gpuherd.client.herd_views import (
     Problem,
     UsingProcess,
 )
+from gpuherd.model.devices import in_order
 
 __all__ = ["Glance"]
 
@@ -109,6 +110,7 @@ class Glance(Struct, frozen=True, kw_only=True):
                 strict=True,
             )
         ):
+            own = gpus[first : first + count]
             made.append(
                 Node(
                     id=node_id,
@@ -117,7 +119,7 @@ class Glance(Struct, frozen=True, kw_only=True):
                     reason=reason,
                     age_seconds=age,
                     host=None if hostname is None else HostFacts(hostname=hostname),
-                    devices=tuple(gpus[first : first + count]),
+                    devices=tuple(own[position] for position in in_order([gpu.facts for gpu in own])),
                     problems=tuple(problems.get(place, ())),
                 )
             )

@@ -8,6 +8,7 @@ import unicodedata
 from gpuherd.client.herd_views import Problem
 from gpuherd.client.live_columns import NumberColumns
 from gpuherd.client.live_messages import Inventory, ProcessFacts
+from gpuherd.model.devices import in_order
 from gpuherd.model.text import clean
 
 __all__ = ["LiveGpu", "LiveNode", "LiveUse", "natural", "shown"]
@@ -139,8 +140,8 @@ class LiveNode:
             command = ours[1] if ours is not None else None
             uses[use.device].append(LiveUse(position, use.kind, process, command, is_own=is_own))
         self.gpus = [
-            LiveGpu(self, gpu.row, inventory, position, uses[position])
-            for position, gpu in enumerate(inventory.devices)
+            LiveGpu(self, inventory.devices[position].row, inventory, position, uses[position])
+            for position in in_order([gpu.facts for gpu in inventory.devices])
         ]
 
     def number(self, name: str, use: LiveUse) -> float | None:

@@ -33,7 +33,7 @@ from gpuherd.fleet.views import (
 )
 from gpuherd.model.columns import COLUMNS, Column
 from gpuherd.model.device_memory import KnownDevice
-from gpuherd.model.devices import DeviceFacts, DeviceSample
+from gpuherd.model.devices import DeviceFacts, DeviceSample, in_order
 from gpuherd.model.hosts import HostSample
 from gpuherd.model.processes import ProcessSample, UseSample
 from gpuherd.wire.matrix import unpack, unpack_numbers
@@ -160,7 +160,8 @@ class Composer:
                 None if used is None or used < 0 else int(used) for used in unpack_numbers(node.disks)
             ),
             devices=tuple(
-                self._device(node, offset, tuple(processes.get(offset, ()))) for offset in range(node.count)
+                self._device(node, offset, tuple(processes.get(offset, ())))
+                for offset in in_order(node.devices)
             ),
             problems=node.problems,
             notes=tuple(node.notes.values()),

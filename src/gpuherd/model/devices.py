@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import IntFlag
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Protocol, get_args
 
 from msgspec import Meta, Struct
 
@@ -22,6 +23,7 @@ __all__ = [
     "HealthCheck",
     "MemoryBasis",
     "ThrottleReason",
+    "in_order",
     "is_worldwide",
 ]
 
@@ -172,3 +174,30 @@ class DeviceSample(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def is_worldwide(uuid: str) -> bool:
     """Whether a vendor gives this id to one card in the world."""
     return _WORLDWIDE.fullmatch(uuid) is not None
+
+
+class _Placed(Protocol):
+    @property
+    def uuid(self) -> str: ...
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def parent_uuid(self) -> str | None: ...
+
+
+def in_order(devices: Sequence[_Placed]) -> list[int]:
+    """Give the positions of a node's devices by index, each GPU followed by its slices.
+
+    A missing GPU is told last. It comes before the one that has its index now: the driver counts those that are there.
+    """
+    gpus = {device.uuid: (device.index, -position) for position, device in enumerate(devices)}
+
+    def rank(position: int) -> tuple[tuple[int, int], bool, int]:
+        device = devices[position]
+        if device.parent_uuid is None:
+            return gpus[device.uuid], False, 0
+        return gpus.get(device.parent_uuid, gpus[device.uuid]), True, device.index
+
+    return sorted(range(len(devices)), key=rank)

@@ -225,8 +225,8 @@ def b5_gone(machine: Machine) -> None:
         machine.until("free", "free", "free")
         machine.play(machine.card(), machine.card(2))
         # Lost first, as its handle is still known.
-        eventually(machine.look, lambda node: "missing since" in reason(node["devices"][-1]))
-        *_, gone = machine.until("free", "free", "fault")
+        eventually(machine.look, lambda node: "missing since" in reason(node["devices"][1]))
+        _, gone, _ = machine.until("free", "fault", "free")
         assert gone["facts"]["uuid"] == machine.card(1)["uuid"]
         assert all(word in reason(gone) for word in ("GPU 1", "A100", "1560000000001", "slot 0000:02:00.0"))
     machine.play(machine.card())

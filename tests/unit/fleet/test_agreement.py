@@ -14,6 +14,8 @@ from gpuherd.client.booked_times import BookedTimes
 from gpuherd.client.choosing import Search
 from gpuherd.client.glance import Glance
 from gpuherd.client.herd_views import Herd
+from gpuherd.client.live_messages import Inventory
+from gpuherd.client.live_nodes import LiveNode
 from gpuherd.fleet.fleet import Fleet
 from gpuherd.model.devices import DeviceFacts, DeviceSample
 from gpuherd.model.processes import Process, ProcessUse
@@ -196,3 +198,26 @@ def test_all_say_the_same(fleet: Fleet, clock: ManualClock, story: Story) -> Non
     assert totals.nodes_in_fault == sum(node.is_in_fault for node in herd.nodes) == len(in_fault)
     assert sum(node.is_in_fault for node in glance.nodes) == len(in_fault)
     assert sum(model.counts["free"] for model in totals.models) == len(expected)
+
+
+def test_a_missing_gpu_is_shown_in_its_place(fleet: Fleet, clock: ManualClock) -> None:
+    node = speaker(fleet, clock)
+    parts = [structs.replace(card(3 + place, **SLICE), index=1 - place) for place in range(2)]
+    node.describe(card(0, is_partitioned=True), *parts, card(1), card(2))
+    node.sample(DeviceSample(), UNUSED, UNUSED, IDLE, IDLE)
+    node.describe(
+        card(0, is_partitioned=True),
+        *parts,
+        structs.replace(card(2), index=1),
+        processes=(Process(pid=7),),
+        uses=(ProcessUse(process=0, device=3),),
+    )
+    node.sample(DeviceSample(), UNUSED, UNUSED, WORKING)
+    fleet.tick()
+    glance = msgspec.json.decode(msgspec.json.encode(fleet.glance("admin")), type=Glance).herd()
+    inventory = msgspec.json.decode(msgspec.json.encode(fleet.snapshot().nodes[0]), type=Inventory)
+    # The driver counts the GPUs that are there: what was GPU 2 is GPU 1 now.
+    expected = [(CARD.format(number), number == 2) for number in (0, 4, 3, 1, 2)]
+    assert [(one.facts.uuid, bool(one.processes)) for one in fleet.devices()] == expected
+    assert [(one.uuid, bool(one.processes)) for one in glance.nodes[0].devices] == expected
+    assert [(one.facts.uuid, bool(one.uses)) for one in LiveNode(inventory, {}).gpus] == expected

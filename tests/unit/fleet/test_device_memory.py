@@ -69,7 +69,7 @@ def test_a_gpu_that_vanishes_is_missed_until_it_is_back(
     assert note.message.startswith("1 GPU missing since ")
     assert note.message.endswith(": GPU 1, A100-SXM4-80GB, serial 131, slot 0000:3b:00.0")
     assert note.since == pytest.approx(clock.wall())
-    missing = view.devices[-1]
+    missing = view.devices[1]
     assert missing.availability.reason.startswith("missing since ")
     assert "serial 131, slot 0000:3b:00.0" in missing.availability.reason
     assert missing.sample == DeviceSample(), "nothing is known of what it does"
@@ -217,8 +217,8 @@ def test_numbers_of_older_agents_fill_the_rows_of_what_they_report(
     short = DeviceSample(utilization_gpu=0.5, memory_used_bytes=GIB)
     node.sample(short)
     view = seen(fleet)
-    assert [device.sample for device in view.devices] == [short, DeviceSample()]
-    assert states(fleet) == {"GPU-1": "busy", "GPU-0": "fault"}
+    assert [device.sample for device in view.devices] == [DeviceSample(), short]
+    assert states(fleet) == {"GPU-0": "fault", "GPU-1": "busy"}
 
 
 def test_an_xid_survives_whoever_forgets_it(fleet: Fleet, speaker: Speakers, clock: ManualClock) -> None:

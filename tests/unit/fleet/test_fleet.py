@@ -319,9 +319,9 @@ def test_a_change_of_layout_keeps_what_is_known_of_the_other_gpus(
     fleet.tick()
     shown = fleet.node("n1")
     assert shown is not None
-    assert [device.facts.uuid for device in shown.devices] == ["GPU-1", "GPU-0"]
-    assert shown.devices[0].availability.since == pytest.approx(free_since)
-    assert shown.devices[1].availability.since == pytest.approx(clock.wall()), "since then it is missing"
+    assert [device.facts.uuid for device in shown.devices] == ["GPU-0", "GPU-1"]
+    assert shown.devices[0].availability.since == pytest.approx(clock.wall()), "since then it is missing"
+    assert shown.devices[1].availability.since == pytest.approx(free_since)
 
 
 def test_users_are_gathered_over_nodes(fleet: Fleet, speaker: Callable[[str], Speaker]) -> None:

@@ -18,6 +18,26 @@ describe("NodeEntry", () => {
     expect(entry.models()).toEqual([{ shortName: "A100", count: 1 }]);
   });
 
+  it("shows a missing GPU, which is told last, in its place, and processes stay where they are", () => {
+    const entry = new NodeEntry(
+      node(0, {
+        devices: [
+          gpu(0, 0),
+          gpu(1, 2, { uuid: "parent", is_partitioned: true }),
+          gpu(2, 1, { kind: "slice", parent_uuid: "parent" }),
+          gpu(3, 0, { kind: "slice", parent_uuid: "parent" }),
+          gpu(4, 1),
+          gpu(5, 2),
+        ],
+        processes: [{ pid: 7 }],
+        uses: [{ process: 0, device: 2 }],
+      }),
+    );
+    expect(entry.devices.map((device) => device.label)).toEqual(["0", "1", "2", "2", "2:0", "2:1"]);
+    expect(entry.devices.map((device) => device.row)).toEqual([0, 4, 5, 1, 3, 2]);
+    expect(entry.devices.map((device) => device.uses.length)).toEqual([0, 0, 0, 0, 0, 1]);
+  });
+
   it("puts a problem where it belongs; one of an unknown device stays with the node", () => {
     const entry = new NodeEntry(
       node(0, {

@@ -65,7 +65,7 @@ export class NodeEntry {
     this.id = id;
     this.name = name;
     this.host = host;
-    this.devices = devices.map((device, i) => ({
+    this.devices = inOrder(devices).map(([device, i]) => ({
       row: device.row,
       shortName: device.short_name,
       facts: device.facts,
@@ -100,6 +100,23 @@ export class NodeEntry {
     const all = this.devices.flatMap((device) => device.uses.map((use) => use.process.user ?? null));
     return [...new Set(all)].sort((a, b) => compareNames(a ?? "\uffff", b ?? "\uffff"));
   }
+}
+
+/**
+ * Devices with their positions, by index, each GPU followed by its slices. A missing GPU is told last. It comes before
+ * the one that has its index now: the driver counts those that are there.
+ */
+function inOrder(devices: readonly DeviceInventory[]): [DeviceInventory, number][] {
+  const gpus = new Map(devices.map(({ facts }, position) => [facts.uuid, [facts.index, -position] as const]));
+  const rank = ({ facts }: DeviceInventory): number[] => {
+    const parent = facts.parent_uuid ? gpus.get(facts.parent_uuid) : undefined;
+    const [index, turn] = parent ?? gpus.get(facts.uuid) ?? [facts.index, 0];
+    return [index, turn, parent ? 1 + facts.index : 0];
+  };
+  return devices
+    .map((device, position) => ({ device, position, rank: rank(device) }))
+    .sort((a, b) => a.rank.map((value, i) => value - (b.rank[i] ?? 0)).find((difference) => difference) ?? 0)
+    .map(({ device, position }) => [device, position]);
 }
 
 /** A GPU is called by its index; a slice by its parent's and its own, such as 3:1. */

@@ -141,7 +141,7 @@ class Tally:
         return _by_minute(*_joined([known, *covered]), np.concatenate((measures, more)))
 
     def add_unsampled(self, pieces: Sequence[Unsampled]) -> Sums:
-        """Sum up devices that sent no samples. Samples that come later are added; the reader takes out what they fill."""
+        """Sum up devices that sent no samples. Samples that come later are added; readers take out what they fill."""
         known = [piece for piece in pieces if piece.end > piece.start and 0 <= piece.state < _STATES]
         if not known:
             return Sums(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, len(SUMS))))
