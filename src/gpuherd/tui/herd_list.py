@@ -210,11 +210,13 @@ def _cell(name: str, width: int, gpu: LiveGpu, state: str, pen: Pen, scene: Scen
 
 
 def _users(gpu: LiveGpu, width: int, pen: Pen, scene: Scene) -> list[Piece]:
-    """Name who is on it; of a GPU that nobody is on, who has booked it."""
+    """Name who is on it; of a GPU that nobody is on, what is wrong with it or who has booked it."""
     if gpu.users:
         text = " ".join("?" if user is None else user for user in gpu.users)
         mine = any(use.is_own or use.user in scene.wish.me for use in gpu.uses)
         return [Segment(fit(text, width), pen.strong if mine else pen.text)]
+    if scene.herd.states[gpu.row] == "fault":
+        return [Segment(fit(shown(scene.herd.reasons[gpu.row], 200), width), pen.state("fault"))]
     for booking in scene.herd.bookings.get(gpu.row, ()):
         if booking.phase == "current":
             return [Segment(fit(f"({shown(booking.holder, 40)})", width), pen.muted)]
@@ -285,9 +287,13 @@ def _node_pieces(node: LiveNode, group: Group, pen: Pen, scene: Scene) -> list[P
     cpu = cpu_level(herd.hosts["cpu_ratio"][node.row], herd.hosts["load_1m"][node.row], cpus)
     pieces.append(Segment(f"cpu {percent(cpu):>4} ", pen.muted))
     pieces.append(Segment(f" ram {percent(share):>4} ", pen.muted))
-    faults = len(node.problems)
-    if faults:
-        pieces.append(Segment(f" ✕ {faults} problem{'s' if faults > 1 else ''}", pen.state("fault")))
+    problems = sorted(
+        node.problems, key=lambda problem: (problem.device_uuid is not None, not problem.is_fault)
+    )
+    if problems:
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        pieces.append(Segment(f" ✕ {count}", pen.state("fault")))
+        pieces.append(Segment(f": {shown(problems[0].message, 200)}", pen.muted))
     return pieces
 
 

@@ -252,13 +252,32 @@ def test_a_missing_gpu_and_nodes_in_fault_are_told() -> None:
     async def scenario(at: Stage) -> None:
         assert at.shows("1 node in fault")
         await at.press("slash", *first.name, "enter")
-        assert at.shows("✕ 1 problem")
+        assert at.shows("✕ 1 problem: 1 GPU missing since 12:03: GPU 3")
         await at.press("enter")
         assert told in " ".join(line.partition("▏")[2].strip() for line in at.screen())
 
     play(
         scenario,
         *story(structs.replace(herd, nodes=(silent, missing, *others)), ticks=1),
+        Condition("live"),
+        size=(160, 40),
+    )
+
+
+def test_a_gpu_in_fault_says_why_in_its_row() -> None:
+    herd = made_up_herd()
+    broken = device("h100-09", 0, "fault")
+    broken = structs.replace(
+        broken, availability=structs.replace(broken.availability, reason="power brake: check")
+    )
+
+    async def scenario(at: Stage) -> None:
+        await at.press("slash", *"h100-09", "enter")
+        assert any("✕ fault" in line and "power brake: check" in line for line in at.screen())
+
+    play(
+        scenario,
+        *story(structs.replace(herd, nodes=(*herd.nodes, node("h100-09", broken))), ticks=1),
         Condition("live"),
         size=(160, 40),
     )
