@@ -1,7 +1,7 @@
-# gpuherd at a name of its own, and Caddy asks for the password and tells the hub who it is (docs: "A proxy that has
-# logged people in"). Passwords are hashed with `caddy hash-password`; `basicauth` is called `basic_auth` from Caddy 2.8 on.
+# gpuherd with its own host name; Caddy asks for the password and passes the user's name to the hub (docs: "A proxy that
+# has logged people in"). Hash passwords with `caddy hash-password`. Since Caddy 2.8, `basicauth` is called `basic_auth`.
 #
-# The hub's gpuherd.toml, on a machine of its own so that nobody but Caddy can speak from Caddy's address:
+# The hub's gpuherd.toml. The hub is on a separate machine, so that only Caddy can connect from Caddy's address:
 #
 #   [hub]
 #   listen = "10.0.0.6:8470"
@@ -13,8 +13,8 @@
 gpus.example.org {
 	header Strict-Transport-Security max-age=31536000
 
-	# Nodes and scripts show a credential or token of the hub's own, nodes join with a token, the address of a calendar
-	# is its secret: the hub checks these, and Caddy names nobody.
+	# Nodes and scripts send the hub's own credentials and tokens, nodes enrol with a token, and the address of a calendar
+	# is its secret. The hub checks these; Caddy passes no name.
 	@people {
 		not path /api/v1/enroll /api/v1/calendar/*
 		not header Authorization Bearer*
@@ -23,15 +23,15 @@ gpus.example.org {
 		import /etc/caddy/gpuherd.passwords
 	}
 
-	# No report and no form is larger; the hub refuses it as well.
+	# No report and no form is larger; the hub rejects larger ones too.
 	request_body {
 		max_size 1MiB
 	}
 	reverse_proxy 10.0.0.6:8470 {
-		# Live pages are one endless answer: each line of it has to leave at once. The hub compresses by itself:
-		# no `encode` here.
+		# A live page is one endless response whose lines must be sent at once. The hub compresses it itself, so do not
+		# use `encode` here.
 		flush_interval -1
-		# Always set, even to nothing, so that a name that a client makes up ends here. The other spellings are dropped.
+		# Always set, even to an empty value, so that a name from a client is overwritten. Other spellings are removed.
 		header_up X-Remote-User {http.auth.user.id}
 		header_up -X_Remote*
 		header_up -X-Remote_*
