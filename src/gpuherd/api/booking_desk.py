@@ -92,12 +92,13 @@ class BookingDesk:
         account = viewer.account if wanted.is_mine else None
         if wanted.is_mine and account is None:
             return []
+        named = None if wanted.uuid is None else self._herd_now().named(wanted.uuid)
         found = await self._calls.run(
             self._records.search,
             account_id=None if account is None else account.id,
             groups=() if account is None else account.groups,
-            node_id=wanted.node_id,
-            uuid=wanted.uuid,
+            node_id=wanted.node_id if named is None else named.node_id,
+            uuid=wanted.uuid if named is None else named.uuid,
             since=wanted.since,
             until=wanted.until,
             states=wanted.states,

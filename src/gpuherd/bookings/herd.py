@@ -80,5 +80,21 @@ class Herd:
         device = self.devices.get(ref)
         if device is None:
             return f"{ref.node_id}/{ref.uuid}"
-        place = device.index if device.parent_index is None else f"{device.parent_index}.{device.index}"
-        return f"{device.node_name}/{place}"
+        return f"{device.node_name}/{_place(device)}"
+
+    def named(self, word: str) -> DeviceRef | None:
+        """Give the device that people call so: ``gpu01/3``, ``gpu01/3.1``, with a node's shown name or its id."""
+        if "/" not in word:
+            return None
+        wanted = word.casefold()
+        for ref, device in self.devices.items():
+            place = _place(device)
+            if wanted in (f"{device.node_name}/{place}".casefold(), f"{ref.node_id}/{place}".casefold()):
+                return ref
+        return None
+
+
+def _place(device: ListedDevice) -> str:
+    if device.parent_index is None:
+        return str(device.index)
+    return f"{device.parent_index}.{device.index}"

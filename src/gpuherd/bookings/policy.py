@@ -116,4 +116,6 @@ def _matches(device: ListedDevice, pattern: str) -> bool:
         return True
     gpu_index = device.index if device.parent_index is None else device.parent_index
     names = {device.ref.uuid, str(gpu_index), *([device.parent_uuid] if device.parent_uuid else [])}
+    if device.parent_index is not None:
+        names.add(f"{device.parent_index}.{device.index}")
     return any(fnmatchcase(name, place) for name in names)

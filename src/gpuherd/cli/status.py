@@ -26,7 +26,7 @@ WATCH_SECONDS = 2.0
 
 
 @click.command()
-@click.argument("names", metavar="[HOST|USER]...", nargs=-1, shell_complete=complete_node_or_user)
+@click.argument("names", metavar="[NODE|NODE/INDEX|USER]...", nargs=-1, shell_complete=complete_node_or_user)
 @click.option("--brief", "-b", is_flag=True, help="One line per node.")
 @click.option("--full", "-f", is_flag=True, help="One row per GPU, even if it does not fit the screen.")
 @click.option(

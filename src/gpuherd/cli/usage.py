@@ -40,6 +40,9 @@ def _range_options(function: F) -> F:
         click.option("--csv", "as_csv", is_flag=True, help="Print CSV, for spreadsheets."),
         click.option("--job", metavar="JOB", help="Only this batch job."),
         click.option("--type", "type_", metavar="TYPE", help="Only this GPU type, e.g. 'A100 80GB'."),
+        click.option(
+            "--gpu", metavar="NODE/INDEX", help="Only this GPU or slice, e.g. gpu07/3; also a UUID."
+        ),
         click.option("--node", metavar="NODE", help="Only this node."),
         click.option("--group", metavar="GROUP", help="Only members of this group."),
         click.option("--user", metavar="USER", help="Only this user."),
@@ -76,6 +79,7 @@ def command(
     user: str | None,
     group: str | None,
     node: str | None,
+    gpu: str | None,
     type_: str | None,
     job: str | None,
     as_csv: bool,
@@ -93,7 +97,7 @@ def command(
         return
     hub = client(hub_url, token_file)
     with telling():
-        wanted = _wanted(hub, since, until, user, group, node, type_, job)
+        wanted = _wanted(hub, since, until, user, group, node, gpu, type_, job)
         if _is_told_plainly(
             hub, "usage", {**wanted, "by": by, "limit": limit}, as_csv=as_csv, as_json=as_json
         ):
@@ -140,6 +144,7 @@ def sessions(
     user: str | None,
     group: str | None,
     node: str | None,
+    gpu: str | None,
     type_: str | None,
     job: str | None,
     as_csv: bool,
@@ -148,7 +153,7 @@ def sessions(
     """List sessions: who used which GPU, and when; latest first."""
     hub = client(*context.obj)
     with telling():
-        wanted = _wanted(hub, since, until, user, group, node, type_, job)
+        wanted = _wanted(hub, since, until, user, group, node, gpu, type_, job)
         if _is_told_plainly(
             hub, "usage/sessions", {**wanted, "limit": limit}, as_csv=as_csv, as_json=as_json
         ):
@@ -201,12 +206,15 @@ def _wanted(
     user: str | None,
     group: str | None,
     node: str | None,
+    gpu: str | None,
     type_: str | None,
     job: str | None,
 ) -> dict[str, Any]:
     given = {"from": since, "to": until, "user": user, "group": group, "type": type_, "job": job}
     if node is not None:
         given["node"] = _node(hub, node)
+    if gpu is not None:
+        given["device"] = _device(hub, gpu)
     return {key: value for key, value in given.items() if value is not None}
 
 
@@ -220,6 +228,13 @@ def _node(hub: HubClient, name: str) -> str:
         if error.code == "unknown_node":
             return name
         raise
+
+
+def _device(hub: HubClient, name: str) -> str:
+    """Give a device's UUID; one that no device has may be of one that is gone."""
+    from gpuherd.client.wishes import device_named
+
+    return device_named(name, hub.devices(int(time.time())))
 
 
 def _is_told_plainly(
@@ -246,7 +261,7 @@ def _harmless(text: str) -> str:
 def _usage(usage: Usage, screen: Screen, now: float) -> str:
     has_cost = usage.currency is not None
     has_bookings = any(row.bookings is not None for row in usage.rows)
-    header = [usage.by, "GPU-h", "work", "idle", "eff", "kWh"]
+    header = [usage.by, "GPU-h", "busy", "held idle", "eff", "kWh"]
     if has_cost:
         header.append(clean(usage.currency or "", 8))
     if has_bookings:
@@ -317,7 +332,7 @@ def _trend(row: TrendRow) -> list[str]:
 
 
 def _sessions(stays: Sequence[Stay], screen: Screen, now: float) -> str:
-    header = ["from", "to", "user", "node", "GPU", "type", "GPU-h", "work", "job", "what"]
+    header = ["from", "to", "user", "node", "GPU", "type", "GPU-h", "busy", "job", "what"]
     names = _short_uuids({stay.uuid for stay in stays})
     rows = [
         [
@@ -325,7 +340,7 @@ def _sessions(stays: Sequence[Stay], screen: Screen, now: float) -> str:
             "now" if stay.ended_at is None else shown_moment(stay.ended_at, now, screen),
             stay.user or "unknown",
             stay.node,
-            names[stay.uuid],
+            stay.device or names[stay.uuid],
             stay.type,
             _number(stay.figures.gpu_hours),
             UNKNOWN if stay.figures.efficiency is None else f"{stay.figures.efficiency:.0%}",

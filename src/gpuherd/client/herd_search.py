@@ -80,7 +80,9 @@ def is_held_by(gpu: Gpu, user: str) -> bool:
 
 
 def only(herd: Herd, words: Sequence[str]) -> Herd:
-    """Give the part of a herd that is on these nodes or held by these users; ``Refused`` names a word that is neither.
+    """Give the part of a herd that is these GPUs, on these nodes or held by these users.
+
+    ``Refused`` names a word that is none of it.
 
     Of a GPU whose slices are left, the GPU is left, too.
     """
@@ -88,7 +90,15 @@ def only(herd: Herd, words: Sequence[str]) -> Herd:
         return herd
     whole: set[str] = set()
     users: set[str] = set()
+    places: set[tuple[str, str]] = set()
     for word in words:
+        place = _PLACE.fullmatch(word)
+        if place is not None and nodes_named(herd, place["node"]):
+            node, gpu = gpu_named(herd, word)
+            places.update(
+                (node.id, one.uuid) for one in node.devices if gpu.uuid in (one.uuid, one.facts.parent_uuid)
+            )
+            continue
         nodes = nodes_named(herd, word)
         whole.update(node.id for node in nodes)
         if any(is_held_by(gpu, word) for _, gpu in herd.units()):
@@ -103,8 +113,12 @@ def only(herd: Herd, words: Sequence[str]) -> Herd:
     for node in herd.nodes:
         if node.id in whole:
             left.append(node)
-        elif users:
-            gpus = [gpu for gpu in node.units if any(is_held_by(gpu, user) for user in users)]
+        elif users or places:
+            gpus = [
+                gpu
+                for gpu in node.units
+                if (node.id, gpu.uuid) in places or any(is_held_by(gpu, user) for user in users)
+            ]
             parents = {gpu.facts.parent_uuid for gpu in gpus}
             shown = tuple(gpu for gpu in node.devices if gpu in gpus or gpu.uuid in parents)
             if shown:

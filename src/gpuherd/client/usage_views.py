@@ -84,6 +84,8 @@ class Stay(Struct, frozen=True, kw_only=True):
 
     node: str
     uuid: str
+    device: str | None = None
+    """As people write it; none if it is gone, and of a hub that does not tell."""
     type: str = ""
     user: str | None = None
     job: str | None = None

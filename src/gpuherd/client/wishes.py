@@ -10,7 +10,7 @@ from gpuherd.client.views import Device
 from gpuherd.model.errors import Refused
 from gpuherd.model.text import clean
 
-__all__ = ["node_named", "read_wish"]
+__all__ = ["device_named", "node_named", "read_wish"]
 
 _COUNTED = re.compile(r"(\d{1,4})\s*[x×*]\s*(.*)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d{1,4}", re.ASCII)
@@ -25,6 +25,20 @@ def node_named(name: str, devices: Iterable[Device]) -> str:
     if found is None:
         raise Refused("unknown_node", f'there is no node "{clean(name, 60)}"')
     return found
+
+
+def device_named(name: str, devices: Iterable[Device]) -> str:
+    """Give the UUID of the one device that a place such as ``gpu07/3.1`` means; a whole UUID is itself.
+
+    ``Refused`` if there is no such device, or several.
+    """
+    place = None if _UUID.fullmatch(name) else _PLACE.fullmatch(name)
+    if place is None:
+        return name
+    found = _by_place(tuple(devices), place["node"], place["parts"])
+    if len(found) > 1:
+        raise Refused("ambiguous_device", f"{clean(name, 60)} is several devices; write one, such as gpu07/3")
+    return found[0]["uuid"]
 
 
 def _find_node(name: str, devices: Iterable[Device]) -> str | None:

@@ -301,6 +301,7 @@ class UsageSession(Struct, frozen=True, kw_only=True):
     node_id: str
     uuid: str
     node: Annotated[str, Meta(description="Display name of the node.")]
+    device: Annotated[str | None, Meta(description="The device, as `gpu01/3`; null if it is gone.")] = None
     type: Annotated[str, Meta(description="Short name of the device's type.")]
     user: Annotated[str | None, Meta(description="Null: unknown.")]
     container: str | None = None

@@ -137,6 +137,7 @@ def test_a_month_to_read_and_to_print(tmp_path: Path) -> None:
     ("path", "status", "code"),
     [
         ("history/devices?from=1h", 400, "invalid_request"),
+        ("history/devices?device=n1/7", 400, "bad_device"),
         ("history/devices?device=n1", 400, "bad_device"),
         ("history/devices?device=n9:GPU-9", 404, "unknown_device"),
         ("history/devices?device=n1:GPU-n1-0&metric=colour", 400, "unknown_metric"),

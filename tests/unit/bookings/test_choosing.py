@@ -72,6 +72,18 @@ def test_a_quiet_gpu_has_quiet_slices() -> None:
     assert named_devices(herd, [ref("n2", 1)]) == [ref("n2", 1)]
 
 
+def test_a_quiet_slice_leaves_the_others() -> None:
+    herd = herd_of(SPLIT, mig_slice("n2", 0, 0), mig_slice("n2", 0, 1), quiet=("n2/0.1",))
+    assert herd.quiet == {ref("n2", "0-1")}
+
+
+def test_devices_by_what_people_call_them() -> None:
+    herd = herd_of(SPLIT, mig_slice("n2", 0, 0), mig_slice("n2", 0, 1), a100("n1", 1))
+    assert [herd.named(herd.word(device)) for device in herd.devices] == list(herd.devices)
+    assert herd.named("N2/0.1") == ref("n2", "0-1")
+    assert [herd.named(word) for word in ("n2/7", "n2", "n9/0", "/0", "")] == [None] * 5
+
+
 def test_whole_nodes_leave_quiet_devices_out() -> None:
     herd = herd_of(a100("n1", 0), a100("n1", 1), a100("n3", 0), quiet=("n1/0", "n3"))
     assert whole_nodes(herd, ["n1"]) == [ref("n1", 1)]

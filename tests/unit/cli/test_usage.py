@@ -163,7 +163,18 @@ def test_usage_is_a_table_that_cannot_act_on_the_terminal(asked: Asked) -> None:
     assert done.exit_code == 0, done.output
     assert asked == [("usage", {"from": "7d", "by": "user", "limit": "50"})]
     lines = done.output.splitlines()
-    assert lines[1].split() == ["user", "GPU-h", "work", "idle", "eff", "kWh", "EUR", "booked", "used"]
+    assert lines[1].split() == [
+        "user",
+        "GPU-h",
+        "busy",
+        "held",
+        "idle",
+        "eff",
+        "kWh",
+        "EUR",
+        "booked",
+        "used",
+    ]
     assert lines[2].split() == [
         "ada\ufffd[31m",
         "1,234.5",
@@ -201,6 +212,12 @@ def test_what_is_asked_for_is_passed_on_and_nodes_go_by_their_names(asked: Asked
             "limit": "3",
         },
     )
+    assert run("--gpu", "gpu07/0").exit_code == 0
+    assert asked[-1][1]["device"] == "GPU-1"
+    assert run("sessions", "--gpu", "GPU-of-one-that-is-gone").exit_code == 0
+    assert asked[-1][1]["device"] == "GPU-of-one-that-is-gone"
+    done = run("--gpu", "gpu07/9")
+    assert (done.exit_code, "has no GPU 9" in done.output) == (3, True), done.output
     assert run("--node", "a-node-that-is-gone").exit_code == 0
     assert asked[-1][1]["node"] == "a-node-that-is-gone"
 
@@ -316,6 +333,12 @@ def test_stays_tell_which_gpu_as_gpuherd_gpu_takes_it() -> None:
     assert [gpu_named(herd, word)[1].uuid for word in told] == GPUS
 
 
+def test_stays_tell_the_place_of_a_gpu_that_is_there() -> None:
+    lines = module._sessions([_stay(GPUS[0], device="gpu07/3")], Screen(), 1_790_001_000.0).splitlines()
+    assert "gpu07/3" in lines[1]
+    assert "GPU-4f3a12ab" not in lines[1]
+
+
 def test_stays_on_a_narrow_terminal_still_tell_when_who_and_which_gpu() -> None:
     stays = [_stay(uuid, command="python " + "x" * 200) for uuid in GPUS[:2]]
     wide = module._sessions(stays, Screen(), 1_790_001_000.0)
@@ -350,7 +373,7 @@ def test_a_narrow_terminal_loses_the_last_columns() -> None:
         return module._usage(usage, Screen(width=width), 1_790_090_000.0).splitlines()
 
     assert shown(0)[1].split()[-1] == "used"
-    assert shown(40)[1].split() == ["user", "GPU-h", "work", "idle", "eff"]
+    assert shown(40)[1].split() == ["user", "GPU-h", "busy", "held", "idle"]
     assert shown(14)[1].split()[0] == "user"
     for width in (14, 40, 80):
         assert max(map(len, shown(width))) <= width

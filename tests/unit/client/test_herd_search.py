@@ -104,6 +104,20 @@ def test_what_is_left_of_a_herd() -> None:
     assert [one.name for one in both.nodes] == ["ada"]
 
 
+def test_a_gpu_or_slice_alone_is_left_of_a_herd() -> None:
+    herd = every_state()
+    places = [
+        one.place(device)
+        for one in only(herd, ("gpu07/3", "gpu12/0.1", "gpu12/0.1")).nodes
+        for device in one.units
+    ]
+    assert places == ["gpu07/3", "gpu12/0.1"]
+    slices = only(herd, ("gpu12/0",)).nodes[0]
+    assert {slices.place(device) for device in slices.units} == {"gpu12/0.0", "gpu12/0.1"}
+    with pytest.raises(Refused, match="gpu07 has no GPU 77"):
+        only(herd, ("gpu07/77",))
+
+
 def test_the_gpu_of_a_slice_stays_so_that_its_place_is_known() -> None:
     herd = every_state()
     shared = Herd(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuherd.client.views import Device
-from gpuherd.client.wishes import node_named, read_wish
+from gpuherd.client.wishes import device_named, node_named, read_wish
 from gpuherd.model.errors import Refused
 
 
@@ -45,6 +45,15 @@ def uuids(wish: dict[str, Any]) -> list[str]:
 )
 def test_devices_by_their_places(words: list[str], expected: list[str]) -> None:
     assert uuids(read_wish(words, lambda: HERD)) == expected
+
+
+def test_one_device_by_its_place_or_uuid() -> None:
+    assert device_named("gpu07/2", HERD) == "GPU-gpu07.site-2"
+    assert device_named("gpu08/1.1", HERD) == "MIG-gpu08-1-1"
+    assert device_named("GPU-of-one-that-is-gone", HERD) == "GPU-of-one-that-is-gone"
+    for word, why in (("gpu08/1", "is several devices"), ("gpu08/7", "has no GPU 7"), ("gpu09/1", "no node")):
+        with pytest.raises(Refused, match=why):
+            device_named(word, HERD)
 
 
 @pytest.mark.parametrize(

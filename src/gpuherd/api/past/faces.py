@@ -119,6 +119,10 @@ class PastFace:
         """Give the devices of the herd that have this UUID, by node and UUID: nodes may claim each other's."""
         return [(ref.node_id, ref.uuid) for ref in self._herd.devices if ref.uuid == uuid]
 
+    def device_named(self, word: str) -> DeviceRef | None:
+        """Give the device of the herd that people call so, such as ``gpu07/3``."""
+        return self._herd.named(word)
+
     def device(self, node_id: str, uuid: str) -> str:
         """Name a device: ``gpu07/3``; one that is gone by its UUID."""
         return self._herd.word(DeviceRef(node_id, uuid))

@@ -69,7 +69,7 @@ class HistoryDesk:
         reader = self._samples()
         if not 1 <= len(question.devices) <= MAX_DEVICES:
             raise HttpError(400, "too_many_devices", f"give 1 to {MAX_DEVICES} devices", path="device")
-        subjects = tuple(dict.fromkeys(_device(text) for text in question.devices))
+        subjects = tuple(dict.fromkeys(_device(face, text) for text in question.devices))
         metrics = _known(question.metrics, DEVICE_METRICS)
         span = self._range(question.span)
         query = _query(subjects, metrics, span, question.points, with_states=True)
@@ -163,13 +163,15 @@ class HistoryDesk:
         return await self._questions.ask(key, partial(run, work), is_stranger=viewer.account is None)
 
 
-def _device(text: str) -> SeriesKey:
+def _device(face: PastFace, text: str) -> SeriesKey:
+    if (named := face.device_named(text)) is not None:
+        return SeriesKey(named.node_id, named.uuid)
     node_id, colon, uuid = text.partition(":")
     if not (colon and node_id and uuid) or len(text) > 200:
         raise HttpError(
             400,
             "bad_device",
-            f'"{clean(text, 60)}" is not a device; write node id, colon, UUID',
+            f'"{clean(text, 60)}" is not a device; write for example gpu01/3, or node id, colon, UUID',
             path="device",
         )
     return SeriesKey(node_id, uuid)

@@ -174,6 +174,7 @@ class Reports:
             node_id=key.node_id,
             uuid=key.uuid,
             node=face.node(key.node_id),
+            device=face.device(key.node_id, key.uuid) if face.has_device(key.node_id, key.uuid) else None,
             type=key.type,
             user=face.user(key.user),
             started_at=key.opened_at,

@@ -85,26 +85,26 @@ class UsageDesk:
     async def usage(self, viewer: Viewer, question: UsageQuestion) -> Answer:
         """Give who used how much."""
         face = self._faces.of(viewer)
-        _check(face, question.by, question.only)
+        only = _checked(face, question.by, question.only)
         span = self._range(question.span)
 
         def work(booked: BookedDevices | None) -> Answer:
             report = self._reports.usage(
-                face, span, by=question.by, only=question.only, limit=question.limit, booked=booked
+                face, span, by=question.by, only=only, limit=question.limit, booked=booked
             )
             return _told(report, question.format, usage_csv, "gpuherd-usage.csv")
 
         async def answer() -> Answer:
-            booked = await self._bookings.booked(face, span, question.only, now=self._clock.wall())
+            booked = await self._bookings.booked(face, span, only, now=self._clock.wall())
             return await self._questions.run(work, booked)
 
-        key = ("usage", span, question.by, question.only, question.limit, question.format)
+        key = ("usage", span, question.by, only, question.limit, question.format)
         return await self._ask(viewer, face, key, answer)
 
     async def over_time(self, viewer: Viewer, question: OverTimeQuestion) -> Answer:
         """Give the largest step by step."""
         face = self._faces.of(viewer)
-        _check(face, question.by, question.only)
+        only = _checked(face, question.by, question.only)
         zone = known_zone(question.zone, self._zone)
         span = self._range(question.span, question.zone)
         edges = steps_of(span, question.step, zone)
@@ -117,11 +117,11 @@ class UsageDesk:
                 by=question.by,
                 step=question.step,
                 top=question.top,
-                only=question.only,
+                only=only,
             )
             return _told(view, question.format, over_time_csv, "gpuherd-usage-over-time.csv")
 
-        key = ("over_time", span, question)
+        key = ("over_time", span, question, only)
         return await self._ask(viewer, face, key, lambda: self._questions.run(work))
 
     async def trends(self, viewer: Viewer, format: TableFormat) -> Answer:  # noqa: A002 - as the API has it
@@ -170,18 +170,18 @@ class UsageDesk:
     async def sessions(self, viewer: Viewer, question: SessionsQuestion) -> Answer:
         """Give who was on which device when."""
         face = self._faces.of(viewer)
-        _check(face, "user", question.only)
+        only = _checked(face, "user", question.only)
         span = self._range(question.span)
         if face.reads_commands_of_others:
             self._reads.note_usage(viewer)
 
         def work() -> Answer:
-            view = self._reports.sessions(face, span, only=question.only, limit=question.limit)
+            view = self._reports.sessions(face, span, only=only, limit=question.limit)
             return _told(view, question.format, sessions_csv, "gpuherd-sessions.csv")
 
         # Everyone reads their own command lines in it.
         reader = None if viewer.account is None else viewer.account.id
-        key = ("sessions", reader, span, question.only, question.limit, question.format)
+        key = ("sessions", reader, span, only, question.limit, question.format)
         return await self._ask(viewer, face, key, lambda: self._questions.run(work))
 
     async def month(self, viewer: Viewer, question: MonthQuestion) -> Answer:
@@ -232,12 +232,14 @@ class UsageDesk:
         return await self._questions.ask(whole_key, answer, is_stranger=viewer.account is None)
 
 
-def _check(face: PastFace, by: UsageKey, only: UsageFilter) -> None:
-    """Refuse what is not shown in public, as the live view does."""
+def _checked(face: PastFace, by: UsageKey, only: UsageFilter) -> UsageFilter:
+    """Refuse what is not shown in public, as the live view does. Gives the filter with the device's UUID in it."""
     if by == "group" or only.group is not None:
         face.check_names("groups")
     if by == "job" or only.job is not None:
         face.check_names("jobs")
+    named = None if only.device is None else face.device_named(only.device)
+    return only if named is None else msgspec.structs.replace(only, device=named.uuid)
 
 
 def _told(

@@ -58,7 +58,8 @@ def _reading(services: Services) -> list[Any]:
             QueryParameter(max_length=96, description="Only those of this node's devices, by its id."),
         ] = None,
         device: Annotated[
-            str | None, QueryParameter(max_length=96, description="Only those of the device with this UUID.")
+            str | None,
+            QueryParameter(max_length=96, description="Only those of this device: `gpu01/3` or its UUID."),
         ] = None,
         since: Annotated[
             int | None,

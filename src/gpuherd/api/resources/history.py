@@ -44,7 +44,7 @@ def handlers(services: Services) -> list[Any]:
                 name="device",
                 min_items=1,
                 max_items=MAX_DEVICES,
-                description="A device as node id, colon, UUID; may be repeated.",
+                description="A device: `gpu01/3`, or node id, colon, UUID; may be repeated.",
             ),
         ],
         metrics: Annotated[

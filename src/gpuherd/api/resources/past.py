@@ -64,7 +64,9 @@ Type = Annotated[
     str | None, QueryParameter(max_length=256, description="Only devices of this type, by short name.")
 ]
 Job = Annotated[str | None, QueryParameter(max_length=256, description="Only this batch job.")]
-Device = Annotated[str | None, QueryParameter(max_length=96, description="Only the device with this UUID.")]
+Device = Annotated[
+    str | None, QueryParameter(max_length=96, description="Only this device: `gpu01/3` or its UUID.")
+]
 
 
 def send(answer: Answer) -> Response[Any]:
