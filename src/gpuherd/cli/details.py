@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpuherd.cli.herd_lines import gpu_rows, state_word, user_name
+from gpuherd.cli.herd_lines import gpu_rows, user_name
 from gpuherd.cli.showing import (
     UNKNOWN,
     Cell,
@@ -16,6 +16,7 @@ from gpuherd.cli.showing import (
     share_text,
 )
 from gpuherd.cli.times import shown_span
+from gpuherd.client.states import state_word
 from gpuherd.model.hosts import cpu_level
 from gpuherd.model.text import clean
 
@@ -149,7 +150,7 @@ def gpu_lines(node: Node, gpu: Gpu, now: float, screen: Screen) -> list[str]:
     since = "" if available.since is None else f" for {ago(now - available.since)}"
     head = (
         f"{screen.paint(clean(node.place(gpu), 80), 'strong')}  {clean(gpu.short_name, 60)}  "
-        + screen.paint(f"{screen.sign(gpu.state)} {state_word(gpu.state)}{since}", gpu.state)
+        + screen.paint(f"{screen.sign(gpu.state)} {clean(state_word(gpu.state), 20)}{since}", gpu.state)
         + f"  {clean(available.reason, 300)}"
     )
     lines = [screen.cut(head)]

@@ -16,7 +16,7 @@ from gpuherd.cli.showing import (
     percent_text,
     share_text,
 )
-from gpuherd.client.states import STATES, state_rank
+from gpuherd.client.states import STATES, state_rank, state_word
 from gpuherd.model.text import SENTENCE_LENGTH, clean
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def total_lines(herd: Herd, screen: Screen) -> list[str]:
     states = Counter(gpu.state for gpu in units)
     free = states.get("free", 0)
     parts = [
-        screen.paint(f"{screen.sign(state)} {states[state]} {state_word(state)}", state)
+        screen.paint(f"{screen.sign(state)} {states[state]} {clean(state_word(state), 20)}", state)
         for state in sorted(states, key=state_rank)
         if state != "free"
     ]
@@ -129,12 +129,12 @@ def _headline(node: Node, screen: Screen) -> str:
     if is_live:
         news = f"{age or UNKNOWN} ago"
     else:
-        word = "never reported" if node.state == "never" else clean(node.state, 20)
-        news = f"{screen.sign(state)} {word}{f' for {age}' if age else ''}"
+        news = f"{screen.sign(state)} {clean(state_word(node.state), 20)}{f' for {age}' if age else ''}"
     same = _same_reason(node)
     trouble = _troubles(node)
     if same is not None:
-        wrong = f"{screen.sign(node.units[0].state)} {state_word(node.units[0].state)}: {clean(same, TROUBLE_LENGTH)}"
+        of_all = node.units[0].state
+        wrong = f"{screen.sign(of_all)} {clean(state_word(of_all), 20)}: {clean(same, TROUBLE_LENGTH)}"
     else:
         wrong = "  ".join(trouble if is_live else [clean(node.reason, TROUBLE_LENGTH), *trouble])
     cells = [
@@ -196,7 +196,7 @@ def gpu_rows(node: Node, now: float, screen: Screen, *, is_placed: bool = False)
 
 
 def _state_text(gpu: Gpu, now: float, screen: Screen) -> str:
-    text = f"{screen.sign(gpu.state)} {state_word(gpu.state)}"
+    text = f"{screen.sign(gpu.state)} {clean(state_word(gpu.state), 20)}"
     since = gpu.availability.since
     if gpu.state in ("held", "fault", *SILENT) and since is not None:
         text += f" {ago(now - since)}"
@@ -300,11 +300,6 @@ def _holders(units: Sequence[Gpu]) -> str:
 
 def _number(value: float | None, unit: str) -> str:
     return "" if value is None else f"{value:.0f}{unit}"
-
-
-def state_word(state: str) -> str:
-    """Return the word that people read for a device's state."""
-    return "held idle" if state == "held" else clean(state, 20)
 
 
 def _devices(units: Iterable[Gpu]) -> str:

@@ -147,6 +147,8 @@ class Totals(Struct, frozen=True, kw_only=True):
     nodes: dict[str, int] = {}
     nodes_in_fault: int = 0
     devices: dict[str, int] = {}
+    slices: dict[str, int] = {}
+    """Those of ``devices`` that are slices."""
 
 
 class HerdChange(Struct, frozen=True, kw_only=True):

@@ -50,6 +50,7 @@ class Pictures:
                 nodes=dict(Counter(node.state for node in herd.nodes)),
                 nodes_in_fault=sum(node.is_in_fault for node in herd.nodes),
                 devices=dict(Counter(gpu.state for _, gpu in herd.units())),
+                slices=dict(Counter(gpu.state for _, gpu in herd.units() if gpu.facts.kind == "slice")),
             ),
             nodes=[self._inventory(row, place, node) for place, (row, node) in enumerate(nodes)],
             devices=_numbers(gpus),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["PLAIN_SIGNS", "SIGNS", "STATES", "sign_of", "state_rank"]
+__all__ = ["PLAIN_SIGNS", "SIGNS", "STATES", "sign_of", "state_rank", "state_word"]
 
 STATES = ("free", "busy", "held", "booked", "fault", "stale", "offline", "unknown")
-"""Those of devices, in the order in which people ask for them; their names are the words.
+"""Those of devices, in the order in which people ask for them.
 
 A newer hub may know others: they are shown by the name they have, and never as free.
 """
@@ -42,6 +42,11 @@ PLAIN_SIGNS: Mapping[str, str] = {
 def sign_of(state: str, *, is_plain: bool = False) -> str:
     """Give the one letter that stands for a state; ``is_plain``: in ASCII."""
     return (PLAIN_SIGNS if is_plain else SIGNS).get(state, "?")
+
+
+def state_word(state: str) -> str:
+    """Give the word that people read for a state, of a device or a node."""
+    return {"held": "held idle", "never": "never reported"}.get(state, state)
 
 
 def state_rank(state: str) -> tuple[int, str]:

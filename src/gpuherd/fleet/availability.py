@@ -63,7 +63,7 @@ REASONS: dict[Reason, str] = {
     Reason.HELD_PROCESS: "a process holds it without computing",
     Reason.HELD_MEMORY: "memory is in use, but no process is visible and it is not computing",
     Reason.FAULT: "fault",
-    Reason.STALE: "reports are overdue",
+    Reason.STALE: "the node's last report is late",
     Reason.OFFLINE: "the node is offline",
     Reason.PARTIAL: "some values that decide this could not be read",
     Reason.SLICES: "split into slices",

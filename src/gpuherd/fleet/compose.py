@@ -43,8 +43,8 @@ __all__ = ["NODE_REASONS", "Composer", "node_reason"]
 S = TypeVar("S", bound=Struct)
 NODE_REASONS: dict[NodeState, str] = {
     "live": "reports arrive on time",
-    "stale": "reports are overdue",
-    "offline": "no report for longer than the offline limit",
+    "stale": "its last report is late",
+    "offline": "it has stopped reporting",
     "never": "known, but never reported",
 }
 
@@ -254,6 +254,7 @@ class Composer:
             nodes=dict(zip(NODE_STATES, node_counts, strict=True)),
             nodes_in_fault=self._nodes_in_fault(counted),
             devices=_named(table.sum(axis=0)),
+            slices=_named(np.bincount(rows.state[counted & rows.is_slice], minlength=states)),
             models=tuple(models),
         )
 

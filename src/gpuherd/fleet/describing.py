@@ -32,6 +32,7 @@ def describe_devices(rows: DeviceRows, node: Node, names: Names, models: Models)
         rows.has_memory_bound[row] = device.memory_basis == "framebuffer"
         rows.parent[row] = -1 if device.parent_uuid is None else position[device.parent_uuid]
         rows.is_partitioned[row] = device.is_partitioned
+        rows.is_slice[row] = device.kind == "slice"
         rows.is_missing[row] = row >= node.start + node.reported_count
         rows.model[row] = models.setdefault((names.gpu(device), total), len(models))
 

@@ -15,7 +15,10 @@ from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.people import person_key
 from gpuherd.model.processes import ProcessTable
 
-__all__ = ["Names", "natural_key", "short_name"]
+__all__ = ["UNKNOWN_TYPE", "Names", "natural_key", "short_name"]
+
+UNKNOWN_TYPE = "unknown type"
+"""Short name of a GPU whose product name nobody knows: one that was lost before it could be read."""
 
 UNORDERED = 1_000_000
 """Place of the nodes that the order does not name: after all that it does."""
@@ -26,6 +29,8 @@ _MAKER = re.compile(
 )
 _FORM = re.compile(r"[- ](SXM\d?|PCIE|PCIe|HBM\d\w?|OAM|NVL)(?=[- ]|$)", re.IGNORECASE)
 _PROFILE = re.compile(r"\bMIG\b.*$")
+_NO_TYPE = ("", "gpu", "graphics device", "unknown")
+"""What is left of a name that says nothing about the type, such as ``NVIDIA GPU``."""
 _SEPARATORS = re.compile(r"[-\s]+(?=\d+ ?GB\b)|\s{2,}")
 
 
@@ -39,7 +44,8 @@ def short_name(facts: DeviceFacts) -> str:
 def _shortened(full_name: str) -> str:
     name = _PROFILE.sub("", full_name)
     name = _FORM.sub(" ", _MAKER.sub(" ", name))
-    return _SEPARATORS.sub(" ", name).strip(" -") or full_name
+    name = _SEPARATORS.sub(" ", name).strip(" -") or full_name
+    return UNKNOWN_TYPE if name.casefold() in _NO_TYPE else name
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:

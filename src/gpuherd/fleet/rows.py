@@ -145,6 +145,7 @@ class DeviceRows(_Rows):
     """What part of a GPU it is: less than 1 for a slice."""
     compute_uses: Ints
     is_partitioned: Bools
+    is_slice: Bools
     is_missing: Bools
     """Its node has reported it before, and no longer does."""
     is_faulty: Bools
@@ -193,6 +194,7 @@ class DeviceRows(_Rows):
             "has_memory_bound",
             "is_unified",
             "is_partitioned",
+            "is_slice",
             "is_missing",
             "is_faulty",
             "is_partial",

@@ -156,7 +156,8 @@ class Totals(Struct, frozen=True, kw_only=True):
             description="Live nodes without a usable GPU: the driver hangs, or all are missing or in fault."
         ),
     ] = 0
-    devices: dict[DeviceState, int]
+    devices: Annotated[dict[DeviceState, int], Meta(description="GPUs and slices together.")]
+    slices: Annotated[dict[DeviceState, int], Meta(description="Those of `devices` that are slices (MIG).")]
     models: tuple[ModelTotals, ...]
 
 

@@ -8,7 +8,7 @@ from rich.segment import Segment
 
 from gpuherd.client.live_herd import LiveHerd
 from gpuherd.client.live_nodes import shown
-from gpuherd.client.states import sign_of, state_rank
+from gpuherd.client.states import sign_of, state_rank, state_word
 from gpuherd.tui.cells import Piece, ago, fit, width_of
 from gpuherd.tui.palette import Pen
 from gpuherd.tui.watch import Watch
@@ -90,11 +90,11 @@ def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> lis
         pieces: list[Piece] = [Segment(name, pen.accent)]
         parts: list[Piece] = []
         for state in shown_states:
-            word = f" {shown(state, 12)}" if is_long else ""
-            if state == "held" and len(gap_text) > 2:
-                word += " idle"
+            word = f" {shown(state_word(state), 20)}" if is_long else ""
             parts.append(Segment(f"{sign_of(state)} ", pen.state(state)))
-            parts.append(Segment(f"{counts[state]}", pen.strong))
+            parts.append(
+                Segment(_counted(counts[state], herd.totals.slices.get(state, 0), is_long), pen.strong)
+            )
             parts.append(Segment(f"{word}{gap_text}", pen.text))
         if herd.totals.nodes_in_fault and is_long:
             nodes = herd.totals.nodes_in_fault
@@ -104,6 +104,15 @@ def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> lis
     pieces = _cut([*pieces, *parts], max(0, width - right))
     gap = width - right - sum(width_of(piece.text) for piece in pieces)
     return [*pieces, Segment(" " * max(0, gap + 1)), *fresh, Segment(" ")]
+
+
+def _counted(devices: int, slices: int, is_long: bool) -> str:
+    """Count GPUs and slices apart."""
+    if not slices:
+        return f"{devices}"
+    unit = f" slice{'s' if slices != 1 else ''}" if is_long else ""
+    plus = " + " if is_long else "+"
+    return f"{devices - slices}{plus}{slices}{unit}" if devices > slices else f"{slices}{unit}"
 
 
 def freshness(watched: Watch, pen: Pen, width: int) -> list[Piece]:

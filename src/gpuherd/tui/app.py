@@ -26,7 +26,7 @@ from gpuherd.client.live import Condition, Feed, News, Shut
 from gpuherd.client.live_herd import LiveHerd
 from gpuherd.client.live_messages import HerdChange, OwnProcesses
 from gpuherd.client.live_nodes import LiveNode
-from gpuherd.client.states import sign_of
+from gpuherd.client.states import STATES, sign_of, state_word
 from gpuherd.client.views import Session
 from gpuherd.model.errors import GpuherdError
 from gpuherd.tui.answers import Answers, freshness, totals_line
@@ -429,16 +429,10 @@ class TopApp(App[GpuherdError]):
     def action_help(self) -> None:
         """Explain the keys."""
         legend = Text()
-        meanings = {
-            "free": "free",
-            "busy": "busy",
-            "held": "held idle",
-            "booked": "booked",
-            "fault": "fault",
-        }
-        for state, word in {**meanings, "stale": "offline", "unknown": "unknown"}.items():
-            legend.append(sign_of(state), style=self._pen.state(state))
-            legend.append(f" {word}{chr(10) if state == 'held' else '  '}")
+        for state in STATES:
+            if state != "stale":  # has the sign of offline
+                legend.append(sign_of(state), style=self._pen.state(state))
+                legend.append(f" {state_word(state)}{chr(10) if state == 'held' else '  '}")
         self.push_screen(Help(legend))
 
     def action_open_detail(self) -> None:

@@ -55,7 +55,7 @@ def _gpu(gpu: LiveGpu, width: int, pen: Pen, scene: Scene) -> Lines:
         [Segment(fit(gpu.place, width), pen.strong)],
         [Segment(fit(shown(gpu.facts.name), width), pen.muted)],
         [
-            *sign_and_word(state, 10, pen, is_strong=True),
+            *sign_and_word(state, 12, pen, is_strong=True),
             Segment(f"for {_age(since, scene)}", pen.text),
         ],
     ]
@@ -112,8 +112,8 @@ def _node(node: LiveNode, width: int, pen: Pen, scene: Scene) -> Lines:
         [Segment(fit(node.name, width), pen.strong)],
         [Segment(fit(", ".join(f"{count} × {name}" for name, count in node.models()), width), pen.muted)],
         [
-            *sign_and_word(state, 10, pen, is_strong=True),
-            Segment("never reported" if heard is None else f"heard {_age(heard, scene)} ago", pen.text),
+            *sign_and_word(state, 12, pen, is_strong=True),
+            Segment("never reported" if heard is None else f"last report {_age(heard, scene)} ago", pen.text),
         ],
     ]
     lines += [[Segment(line, pen.muted)] for line in wrap(shown(herd.node_reasons[row], 400), width)]
@@ -135,7 +135,7 @@ def _node(node: LiveNode, width: int, pen: Pen, scene: Scene) -> Lines:
         lines.append(
             [
                 Segment(fit(gpu.label, 5), pen.text),
-                *sign_and_word(told, 10, pen),
+                *sign_and_word(told, 12, pen),
                 *bar(util, cells, pen, told),
                 Segment(f" {percent(util):>4} {used:>5} ", pen.text),
                 Segment(" ".join(user or "?" for user in gpu.users), pen.text),

@@ -9,7 +9,7 @@ from functools import lru_cache
 from rich.segment import Segment
 
 from gpuherd.client.live_nodes import LiveGpu, LiveNode, shown
-from gpuherd.client.states import sign_of, state_rank
+from gpuherd.client.states import sign_of, state_rank, state_word
 from gpuherd.model.hosts import cpu_level
 from gpuherd.tui.cells import UNKNOWN, Column, Piece, ago, bar, fit, gibibytes, percent, spark, width_of
 from gpuherd.tui.listing import Line, Scene, columns_of, sign_and_word
@@ -23,7 +23,7 @@ NOBODY = "nobody"
 
 _COLUMNS = (
     Column("type", "type", 10, 16, 5),
-    Column("state", "state", 8, 9),
+    Column("state", "state", 11, 11),
     Column("bar", "load", 5, 14),
     Column("util", "", 4, 4, is_right=True),
     Column("spark", "last 5 min", 12, 20, 4),
@@ -278,7 +278,7 @@ def _node_pieces(node: LiveNode, group: Group, pen: Pen, scene: Scene) -> list[P
     pieces.append(Segment(f" {fit(models, 14) if len(models) < 14 else models}  ", pen.text))
     if state != "live":
         reason = herd.node_reasons[node.row]
-        pieces += [Segment(sign_of(state) + " ", pen.state(state)), Segment(state, pen.strong)]
+        pieces += [Segment(sign_of(state) + " ", pen.state(state)), Segment(state_word(state), pen.strong)]
         pieces.append(Segment(f"  {shown(reason, 200)}" if reason else "", pen.muted))
         return pieces
     memory, total = herd.hosts["memory_used_mebibytes"][node.row], node.host and node.host.memory_total_bytes
@@ -311,5 +311,5 @@ def _counts(units: list[LiveGpu], pen: Pen, scene: Scene) -> list[Piece]:
     for state in sorted(counts, key=state_rank):
         if counts[state]:
             pieces.append(Segment(f"{sign_of(state)} ", pen.state(state)))
-            pieces.append(Segment(f"{counts[state]} {state}  ", pen.text))
+            pieces.append(Segment(f"{counts[state]} {state_word(state)}  ", pen.text))
     return pieces

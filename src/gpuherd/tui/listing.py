@@ -11,7 +11,7 @@ from rich.segment import Segment
 
 from gpuherd.client.live_herd import LiveHerd
 from gpuherd.client.live_nodes import LiveGpu, LiveNode
-from gpuherd.client.states import sign_of
+from gpuherd.client.states import sign_of, state_word
 from gpuherd.tui.cells import Column, Piece, fit, lay_out
 from gpuherd.tui.palette import Pen
 from gpuherd.tui.wish import Wish
@@ -67,7 +67,7 @@ def heading(columns: Sequence[tuple[Column, int]], pen: Pen) -> list[Piece]:
 
 def sign_and_word(state: str, width: int, pen: Pen, *, is_strong: bool = False) -> list[Piece]:
     """Draw a state: its sign in its colour, and the word."""
-    word = fit(state, width - 2)
+    word = fit(state_word(state), width - 2)
     return [
         Segment(sign_of(state) + " ", pen.state(state)),
         Segment(word, pen.strong if is_strong and not pen.is_old else pen.text),

@@ -22,7 +22,7 @@ _COLUMNS = (
     Column("user", "user", 8, 24),
     Column("gpus", "GPUs", 4, 5, is_right=True),
     Column("share", "of the herd", 6, 20, 6),
-    Column("busy", "at work", 7, 7, 3, is_right=True),
+    Column("busy", "busy", 5, 5, 3, is_right=True),
     Column("held", "held idle", 9, 9, is_right=True),
     Column("idle", "idle for", 8, 8, 4, is_right=True),
     Column("util", "load", 5, 5, 5, is_right=True),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
-from gpuherd.client.states import PLAIN_SIGNS, SIGNS, STATES, sign_of, state_rank
+from gpuherd.client.states import PLAIN_SIGNS, SIGNS, STATES, sign_of, state_rank, state_word
 from gpuherd.model.devices import DEVICE_STATES
 
 
@@ -16,6 +18,12 @@ def test_every_state_has_a_sign_of_its_own() -> None:
         signs = [sign_of(state, is_plain=is_plain) for state in STATES if state != "offline"]
         assert len(set(signs)) == len(signs)
         assert all(len(sign) == 1 and sign.isascii() is is_plain for sign in signs if sign != "?")
+
+
+def test_the_words_are_those_of_the_glossary() -> None:
+    told = (Path(__file__).parents[3] / "docs/glossary.md").read_text().split("## States of a device")[1]
+    words = re.findall(r"^\| \*\*(.+?)\*\*", told.split("\n## ")[0], re.MULTILINE)
+    assert [state_word(state) for state in STATES] == words
 
 
 def test_states_of_a_newer_hub_come_last_and_look_unknown() -> None:

@@ -225,6 +225,12 @@ def test_slices_speak_for_their_parent_and_are_counted_once(
     assert [availability(fleet, index=i).state for i in range(3)] == ["busy", "busy", "free"]
     totals = fleet.totals()
     assert (totals.devices["busy"], totals.devices["free"]) == (1, 1)
+    assert (totals.slices["busy"], totals.slices["free"]) == (1, 1)
+    node.describe(gpu(0))
+    node.sample(DeviceSample(memory_used_bytes=0, utilization_gpu=0.0))
+    fleet.tick()
+    whole = fleet.totals()
+    assert (whole.devices["free"], sum(whole.slices.values())) == (1, 0), "a whole GPU is no slice"
     assert [model.short_name for model in totals.models] == ["A100 80GB 3g.40gb"]
 
 

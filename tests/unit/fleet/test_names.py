@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from gpuherd.fleet.names import Names, natural_key, short_name
+from gpuherd.fleet.names import UNKNOWN_TYPE, Names, natural_key, short_name
 from gpuherd.fleet.settings import DisplaySettings
 from gpuherd.model.devices import DeviceFacts
 from gpuherd.model.processes import Process, ProcessTable
@@ -30,6 +30,11 @@ from gpuherd.model.processes import Process, ProcessTable
 )
 def test_short_name(name: str, profile: str | None, short: str) -> None:
     assert short_name(DeviceFacts(uuid="u", index=0, name=name, profile=profile)) == short
+
+
+@pytest.mark.parametrize("name", ["NVIDIA GPU", "GPU", "gpu", "AMD GPU", "unknown"])
+def test_a_name_that_says_nothing_is_an_unknown_type(name: str) -> None:
+    assert short_name(DeviceFacts(uuid="u", index=0, name=name)) == UNKNOWN_TYPE == "unknown type"
 
 
 def test_an_operator_chooses_names_and_a_slice_keeps_its_profile() -> None:

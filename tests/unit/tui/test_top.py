@@ -407,7 +407,7 @@ def test_processes_users_and_bookings() -> None:
         assert at.shows("ends in 5 h")
         assert at.shows("camera-")
         await at.press("shift+tab")
-        assert at.shows("at work")
+        assert at.shows("held idle")
 
     play(scenario)
 
@@ -553,7 +553,7 @@ def test_it_ends_with_what_the_hub_refuses_and_with_codes_of_its_own() -> None:
 
 def test_a_hub_that_shows_only_totals() -> None:
     async def scenario(at: Stage) -> None:
-        assert at.shows("○ 3 free")
+        assert at.shows("○ 2 + 1 slice free")
         assert at.shows("this hub shows only totals")
 
     counts = structs.replace(Pictures().snapshot(made_up_herd(), 1.0), nodes=[])

@@ -18,13 +18,13 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from gpuherd.client.herd_views import Herd, Node
-from gpuherd.wiring.exporting.gpu_row import LOOKS, gpu_row, look
+from gpuherd.wiring.exporting.gpu_row import LOOKS, Look, gpu_row, look
 from gpuherd.wiring.exporting.markup import escape
 from gpuherd.wiring.exporting.moments import long_moment, machine_moment, span_text
 
 __all__ = ["PageSettings", "herd_page"]
 
-NODE_WORDS = {"stale": "overdue", "offline": "silent", "never": "no answer"}
+NODE_WORDS = {"never": "never reported"}
 TOLD_PROBLEMS = 5
 TOLD_NOTICES = 20
 
@@ -65,11 +65,12 @@ def herd_page(herd: Herd, settings: PageSettings) -> bytes:
         '<meta name="referrer" content="no-referrer">\n',
         refresh,
         '<link rel="icon" href="data:,">\n',
-        f"<title>{escape(settings.title)}: {_free_count(herd)} free</title>\n<style>{style}</style>\n</head>\n<body>\n",
+        f"<title>{escape(settings.title)}: {_counted(herd, LOOKS['free']) or 0} free</title>\n",
+        f"<style>{style}</style>\n</head>\n<body>\n",
         *_header(herd, settings),
         "<main>\n",
         *(_card(node, herd.time, settings.zone) for node in herd.nodes),
-        "</main>\n" if herd.nodes else "<p>No host is known.</p></main>\n",
+        "</main>\n" if herd.nodes else "<p>No nodes.</p></main>\n",
         *_footer(settings),
         f"<script>{script}</script>\n</body>\n</html>\n",
     ]
@@ -85,8 +86,14 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _free_count(herd: Herd) -> int:
-    return sum(gpu.state == "free" for _, gpu in herd.units())
+def _counted(herd: Herd, shown: Look) -> str:
+    """Count the GPUs and slices in a state apart; empty if there are none."""
+    kinds = Counter(gpu.facts.kind == "slice" for _, gpu in herd.units() if look(gpu.state) == shown)
+    return " + ".join(
+        f"{kinds[is_slice]} {noun}{'s' if kinds[is_slice] != 1 else ''}"
+        for is_slice, noun in ((False, "GPU"), (True, "slice"))
+        if kinds[is_slice]
+    )
 
 
 def _header(herd: Herd, settings: PageSettings) -> list[str]:
@@ -105,17 +112,16 @@ def _header(herd: Herd, settings: PageSettings) -> list[str]:
 
 
 def _totals(herd: Herd) -> list[str]:
-    counts = Counter(look(gpu.state).word for _, gpu in herd.units())
-    silent = sum(node.state != "live" for node in herd.nodes)
     chips = [
-        f'<li class="{shown.group}">{shown.sign} {counts[shown.word]} {shown.word}</li>'
+        f'<li class="{shown.group}">{shown.sign} {counted or 0} {shown.word}</li>'
         for shown in LOOKS.values()
-        if counts[shown.word] or shown.word == "free"
+        if (counted := _counted(herd, shown)) or shown.word == "free"
     ]
-    if silent:
-        chips.append(f'<li class="dark">✕ {silent} {"host" if silent == 1 else "hosts"} offline</li>')
+    for state, count in sorted(Counter(node.state for node in herd.nodes if node.state != "live").items()):
+        word = NODE_WORDS.get(state, escape(state))
+        chips.append(f'<li class="dark">✕ {count} {"node" if count == 1 else "nodes"} {word}</li>')
     if broken := sum(node.is_in_fault for node in herd.nodes):
-        chips.append(f'<li class="fault">✕ {broken} {"host" if broken == 1 else "hosts"} in fault</li>')
+        chips.append(f'<li class="fault">✕ {broken} {"node" if broken == 1 else "nodes"} in fault</li>')
     free = Counter(gpu.short_name or gpu.facts.name for _, gpu in herd.units() if gpu.state == "free")
     parts = [f'<ul class="totals">{"".join(chips)}</ul>\n']
     if free:

@@ -79,7 +79,17 @@ def test_every_state_has_colour_sign_and_word(state: str, group: str, word: str)
     row = page.split('<ul class="gpus">')[1]
     assert f'<li class="{group}">' in row
     assert f"<b>{word}</b>" in row
-    assert (": 1 free</title>" in page) == (state == "free")
+    assert (": 1 GPU free</title>" in page) == (state == "free")
+
+
+def test_gpus_and_slices_are_counted_apart() -> None:
+    part = {"kind": "slice", "parent_uuid": "GPU-0", "profile": "1g.10gb"}
+    herd = shown_herd(
+        shown_node("a", shown_gpu(1, "free"), *(shown_gpu(i, "free", facts=part) for i in (2, 3)))
+    )
+    page = herd_page(herd, IN_UTC).decode()
+    assert ": 1 GPU + 2 slices free</title>" in page
+    assert "○ 1 GPU + 2 slices free</li>" in page
 
 
 def test_who_is_on_it_is_seen_without_opening_and_more_when_opened() -> None:
@@ -117,15 +127,16 @@ def test_what_is_not_known_is_not_zero() -> None:
     assert "load ? %, ? of ? GiB" in text
 
 
-def test_a_silent_host_says_why_and_since_when() -> None:
+def test_an_offline_node_says_why_and_since_when() -> None:
     silent = shown_node("gpu02", shown_gpu(0, "offline", utilization_gpu=0.3), state="offline",
                         reason="the link is lost", received_at=NOW - 259_200)  # fmt: skip
     never = shown_node("gpu03", state="never", reason="gpu03: the host key is not known; accept it with …")
     text = _text(shown_herd(silent, never))
-    assert "silent : the link is lost. Last report Fri 2026-11-13 17:02:11 UTC, 3 d before" in text
-    assert "no answer : gpu03: the host key is not known; accept it with …" in text
+    assert "offline : the link is lost. Last report Fri 2026-11-13 17:02:11 UTC, 3 d before" in text
+    assert "never reported : gpu03: the host key is not known; accept it with …" in text
     assert "last known: load 30 %" in text
-    assert "2 hosts offline" in text
+    assert "1 node offline" in text
+    assert "1 node never reported" in text
     assert "0 free" in text
 
 
@@ -137,7 +148,7 @@ def test_problems_and_notices_are_told() -> None:
 
 
 def test_a_herd_without_hosts_is_a_page_too() -> None:
-    assert "No host is known." in _text(shown_herd())
+    assert "No nodes." in _text(shown_herd())
 
 
 def test_the_time_is_told_with_its_zone() -> None:
