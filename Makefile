@@ -84,7 +84,7 @@ chaos: provision $(VENV)/.ready-dev ## Kill, cut, fill and damage what a hub use
 bench: $(VENV)/.ready-dev ## Measure; prints a table of ratios and writes bench/results/
 	$(BIN)/python -m bench
 
-screenshots: provision $(VENV)/.ready-dev ## Take a picture of every page, both themes, desk and phone, into build/screenshots/
+screenshots: provision $(VENV)/.ready-dev ## Take pictures of every page into build/screenshots/, and renew those of README and docs
 	$(BIN)/python scripts/screenshots.py
 
 page: $(VENV)/.ready-all ## Build the page into the package, if its sources changed

@@ -1,21 +1,25 @@
 """Take a picture of every page in both themes, on a desk and on a phone: ``make screenshots``.
 
 The herd is the demo's, which always is the same one; with libfaketime it also lives at the same time of the same day,
-so that pictures of two versions differ only where the page does. Pictures go to build/screenshots/; ``--docs`` also
-renews those in docs/images/.
+so that pictures of two versions differ only where the page does. Pictures go to build/screenshots/, and those of the
+README and the documentation, with ``gpuherd top`` and a monthly report among them, to docs/images/.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import re
 import secrets
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -40,6 +44,7 @@ FLAGS = [
 FAKETIME = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
 CLOCK = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)
 """When the herd starts."""
+STARTED = time.time()
 START_SECONDS = 600
 """How long the demo may take to write its past."""
 SETTLE_SECONDS = 75
@@ -52,7 +57,14 @@ FOR_DOCS = {
     "node-light-desk": "node-light",
     "wall-dark-desk": "wall-dark",
     "timeline-dark-desk": "timeline-dark",
+    "report": "report",
 }
+MONTH = f"{CLOCK:%Y}-{CLOCK.month - 1:02}"
+TERMINAL = (132, 36)
+"""Columns and lines."""
+TOP_SECONDS = 12
+"""Until then ``gpuherd top`` has drawn some of its last minutes."""
+FONT = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'
 ADMIN = "admin"
 
 
@@ -62,25 +74,29 @@ def ask(url: str) -> Any:
         return json.loads(answer.read())
 
 
+def then() -> dict[str, str]:
+    """Give the environment in which it is always the same day."""
+    if not FAKETIME.exists():
+        return dict(os.environ)
+    # An offset and not a time to start at: all processes must have the same clock.
+    offset = f"{int(CLOCK.timestamp() - STARTED):+d}"
+    return {**os.environ, "LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "DONT_FAKE_MONOTONIC": "1"}
+
+
 @contextmanager
 def demo_herd() -> Iterator[tuple[str, str]]:
     """Run the demo on a port of its own; gives its address and set-up code once every state can be seen."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{probe.getsockname()[1]}"
-    environment = dict(os.environ)
-    if FAKETIME.exists():
-        # An offset and not a time to start at: both processes must have the same clock.
-        offset = int(CLOCK.timestamp() - time.time())
-        environment |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{offset:+d}", "DONT_FAKE_MONOTONIC": "1"}
-    else:
+    if not FAKETIME.exists():
         sys.stderr.write(
             f"{FAKETIME} is missing (apt-get install libfaketime): times differ from run to run\n"
         )
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "gpuherd", "demo", "--listen", listen],
-            env=environment,
+            env=then(),
             stdout=log,
             stderr=log,
         )
@@ -162,6 +178,57 @@ def take(page: Page, url: str, name: str, *, is_live: bool = True) -> None:
     sys.stdout.write(f"{name}.png\n")
 
 
+def take_top(url: str) -> None:
+    """Keep a picture of ``gpuherd top``, as it is on a terminal of its own."""
+    controller, terminal = pty.openpty()
+    columns, lines = TERMINAL
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gpuherd", "top", "--hub", url, "--theme", "dark"],
+            env={
+                **then(),
+                "TERM": "xterm-256color",
+                "COLORTERM": "truecolor",
+                "TEXTUAL_SCREENSHOT": str(TOP_SECONDS),
+                "TEXTUAL_SCREENSHOT_LOCATION": folder,
+                "TEXTUAL_SCREENSHOT_FILENAME": "top.svg",
+            },
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        )
+        os.close(terminal)
+        try:
+            while os.read(controller, 1 << 16):
+                pass  # what it draws for nobody
+        except OSError:
+            pass  # it has left
+        if process.wait(30) != 0:
+            raise SystemExit(f"gpuherd top ended with {process.returncode}")
+        picture = Path(folder, "top.svg").read_text()
+    # Nothing is loaded from elsewhere, and names of classes are the same each time.
+    picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)
+    picture = re.sub(r"font-family: Fira Code, monospace", f"font-family: {FONT}", picture)
+    picture = re.sub(r"terminal-\d+-", "terminal-", picture)
+    picture = re.sub(r"[ \t]+$", "", picture, flags=re.MULTILINE)
+    (DOCS / "top.svg").write_text(picture)
+    sys.stdout.write("top.svg\n")
+
+
+def take_report(context: BrowserContext, url: str) -> None:
+    """Keep a picture of the report of the month before."""
+    answer = context.request.get(f"{url}api/v1/usage/months/{MONTH}?format=html&zone=Europe/Berlin")
+    if not answer.ok:
+        raise SystemExit(f"there is no report: {answer.text()}")
+    page = context.new_page()
+    page.set_content(answer.text())
+    page.screenshot(path=PICTURES / "report.png")
+    page.close()
+    sys.stdout.write("report.png\n")
+
+
 def main() -> None:
     """Take all pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -175,8 +242,10 @@ def main() -> None:
             executable_path=CHROMIUM, args=[*FLAGS, f"--disk-cache-dir={profile}"]
         )
         known = places(url)
-        with browser.new_context() as context:
+        take_top(url)
+        with browser.new_context(viewport={"width": 1000, "height": 900}, color_scheme="light") as context:
             set_up(context, url, code, password)
+            take_report(context, url)
         for size, (width, height) in SIZES.items():
             for theme in THEMES:
                 context = browser.new_context(
@@ -194,9 +263,8 @@ def main() -> None:
                     take(page, url + place, f"{name}-{theme}-{size}")
                 context.close()
         browser.close()
-    if "--docs" in sys.argv[1:]:
-        for name, kept_as in FOR_DOCS.items():
-            shutil.copyfile(PICTURES / f"{name}.png", DOCS / f"{kept_as}.png")
+    for name, kept_as in FOR_DOCS.items():
+        shutil.copyfile(PICTURES / f"{name}.png", DOCS / f"{kept_as}.png")
 
 
 if __name__ == "__main__":

@@ -347,7 +347,7 @@ def test_s3_16_who_to_ask_with_fractions_by_memory_share_and_what_is_free(
     ada = page.locator('[data-user="ada"]')
     expect(ada.locator(".fraction")).to_have_text(re.compile(r"\d+ %"))
     free = page.locator("[data-free]")
-    expect(free).to_contain_text("alpha-1")
+    expect(free).to_contain_text("alpha/1")
     expect(free.locator(".fraction")).to_have_text(re.compile(r"\d+ %"))
 
 

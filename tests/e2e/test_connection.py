@@ -27,8 +27,10 @@ def test_a_killed_hub_is_noticed_and_its_return_too(
     hub.signal(signal.SIGKILL)
     expect(page.locator("main")).to_have_attribute("data-live", "false")
     expect(page).to_have_title("not live · gpuherd")
-    expect(page.get_by_role("status", name="Connection")).to_contain_text("The connection to the hub is lost")
-    expect(page.get_by_role("status", name="Connection")).to_contain_text("this is how things were")
+    expect(page.get_by_role("status", name="Connection")).to_contain_text(
+        "The connection to the hub was lost"
+    )
+    expect(page.get_by_role("status", name="Connection")).to_contain_text("this data is")
     expect(page.locator(f'section[data-node="{node.id}"]')).to_contain_text("was live")
     # What was known stays readable, and visibly is not of now.
     expect(page.locator('[data-device="GPU-0"]')).to_be_visible()

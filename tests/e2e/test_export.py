@@ -72,7 +72,7 @@ def test_everyone_can_read_the_exported_page(page: Page, address: str) -> None:
             page.set_viewport_size({"width": width, "height": height})
             assert violations(page) == [], f"{theme}, {width} px"
             expect_no_overflow(page, f"{width} px")
-    assert page.title() == "GPUs: 1 free"
+    assert page.title() == "GPUs: 1 GPU free"
 
 
 def test_it_needs_no_script(browser: Browser, address: str) -> None:

@@ -62,7 +62,7 @@ def test_an_admin_says_that_a_missing_gpu_was_taken_out(
     _log_in(page, lab, "ben")
     show(page, place)
     expect(page.get_by_text("missing since").first).to_contain_text(DESCRIBED)
-    button = page.get_by_role("button", name="Forget this GPU: it is no longer missed", exact=True)
+    button = page.get_by_role("button", name="Forget this GPU; it no longer counts as missing", exact=True)
     expect(button).to_have_count(0)  # not for members
 
     _log_in(page, lab, "ada")
@@ -72,7 +72,7 @@ def test_an_admin_says_that_a_missing_gpu_was_taken_out(
     button.click()
     page.get_by_role("button", name="No", exact=True).click()
     button.click()
-    page.get_by_role("button", name="It was taken out?").click()
+    page.get_by_role("button", name="It was removed?").click()
     expect(button).to_be_disabled()
     refusal = {"error": {"code": "conflict", "message": "not now, please"}}
     (route,) = waiting  # "No" has asked for nothing
@@ -81,7 +81,7 @@ def test_an_admin_says_that_a_missing_gpu_was_taken_out(
 
     page.unroute("**/forget-gpu")
     button.click()
-    page.get_by_role("button", name="It was taken out?").click()
+    page.get_by_role("button", name="It was removed?").click()
     expect(page.locator(f'.page[data-node="{node_id}"]')).to_be_visible()
     expect(page.locator('[data-device="GPU-kept"]')).to_be_visible()
     expect(page.locator('[data-device="GPU-pulled"]')).to_have_count(0)
@@ -93,10 +93,10 @@ def test_an_admin_acknowledges_a_remembered_fault(page: Page, lab: HubProcess) -
     show(page, f"{lab.url}?gpu=GPU-kept")
     gpu_page = page.locator('.page[data-device="GPU-kept"]')
     expect(gpu_page).to_have_attribute("data-state", "fault")
-    page.get_by_role("button", name="Take its Xids and ECC errors so far as known").click()
+    page.get_by_role("button", name="Acknowledge its Xid and ECC errors so far").click()
     page.get_by_role("button", name="Acknowledge?").click()
     expect(gpu_page).to_have_attribute("data-state", "free")
-    expect(page.get_by_role("button", name="Take its Xids")).to_have_count(0)
+    expect(page.get_by_role("button", name="Acknowledge its Xid")).to_have_count(0)
 
 
 def test_the_wall_tells_which_gpu_is_missing_and_counts_nodes_in_fault(page: Page, hub: HubProcess) -> None:

@@ -20,7 +20,7 @@ from gpuherd.model.history import MissingPart
 from gpuherd.model.processes import Process
 from support.running import PATIENCE_SECONDS, eventually
 
-CHARTS = ("Utilisation", "Memory", "Temperature", "Power", "SM clock", "Host")
+CHARTS = ("Utilisation", "Memory", "Temperature", "Power", "SM clock", "Node")
 DAY = 86_400
 
 
@@ -99,7 +99,7 @@ def test_a_range_stands_in_the_address_and_back_leads_back(page: Page, herd: str
     expect(page).to_have_url(re.compile(r"\?gpu=GPU-alpha-0&range=24h$"))
     _drawn(page)
     expect(page.locator("[data-points]")).to_have_text(
-        "Each point: 5 min · line: mean, band: least – greatest · from rollups of 1 min"
+        "One point per 5 min · line: mean; band: lowest to highest · from rollups of 1 min"
     )
     page.get_by_role("button", name="Earlier").click()
     expect(page).to_have_url(re.compile(r"range=\d+-\d+$"))
@@ -111,7 +111,7 @@ def test_a_range_stands_in_the_address_and_back_leads_back(page: Page, herd: str
     page.go_back()
     expect(page.get_by_role("heading", name="Last 24 hours")).to_be_visible()
     # Links take the range along.
-    page.get_by_role("link", name="on alpha").click()
+    page.get_by_role("navigation", name="Where you are").get_by_role("link", name="alpha").click()
     expect(page).to_have_url(re.compile(r"\?node=alpha&range=24h$"))
     _drawn(page)
 
@@ -176,9 +176,9 @@ def test_gaps_stay_gaps_and_are_told_in_words(page: Page, herd: str, past: Past)
     past.missing = (MissingPart(start=now - 0.9 * DAY, end=now - 0.8 * DAY, reason="a file cannot be read"),)
     _go(page, f"{herd}?gpu=GPU-alpha-0&range=24h")
     _drawn(page)
-    missing = page.get_by_role("list", name="What is missing")
+    missing = page.get_by_role("list", name="Missing data")
     expect(missing).to_contain_text("a file cannot be read")
-    expect(missing).to_contain_text("No values after")
+    expect(missing).to_contain_text("No data after")
     expect(page.get_by_role("list", name="Utilisation", exact=True)).to_contain_text(
         re.compile(r"GPU 0: \d+ % on average, between \d+ % and \d+ %; known for 50 % of the range\.")
     )
@@ -200,7 +200,7 @@ def test_gaps_stay_gaps_and_are_told_in_words(page: Page, herd: str, past: Past)
     )
     assert ends[0] < 0.2
     assert 0.4 < ends[1] < 0.55
-    page.get_by_label("Utilisation: picture or table").click()
+    page.get_by_label("Utilisation: image or table").click()
     page.get_by_role("button", name="Show as table").click()
     table = page.get_by_role("region", name="Utilisation as table")
     expect(table.locator("tbody tr").first).to_contain_text(re.compile(r"\d+ % \(\d+ – \d+\)"))
@@ -213,11 +213,11 @@ def test_a_gpu_is_compared_with_others_and_with_the_time_before(page: Page, herd
     _drawn(page)
     compare = page.get_by_role("group", name="Compare with")
     compare.get_by_role("button", name="GPU 2").click()
-    compare.get_by_role("button", name="Period before").click()
+    compare.get_by_role("button", name="Previous period").click()
     expect(page).to_have_url(re.compile(r"compare=GPU-alpha-2%2Cprevious$"))
     lines = page.get_by_role("list", name="Power", exact=True).get_by_role("listitem")
     expect(lines).to_have_text(
-        [re.compile("^GPU 0: "), re.compile("^GPU 2: "), re.compile("^GPU 0, the period before: ")]
+        [re.compile("^GPU 0: "), re.compile("^GPU 2: "), re.compile("^GPU 0, previous period: ")]
     )
     spans = [
         tuple(float(re.findall(rf"{name}=([\d.]+)", address)[0]) for name in ("from", "to"))
@@ -234,9 +234,9 @@ def test_a_gpu_is_compared_with_others_and_with_the_time_before(page: Page, herd
 def test_what_is_saved_is_a_picture_and_what_is_linked_a_table(page: Page, herd: str, past: Past) -> None:
     _go(page, f"{herd}?gpu=GPU-alpha-0&range=24h")
     _drawn(page)
-    page.get_by_label("Power: picture or table").click()
+    page.get_by_label("Power: image or table").click()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Save as picture").click()
+        page.get_by_role("button", name="Save as image").click()
     assert re.fullmatch(
         r"gpuherd-alpha-gpu-0-power-\d{8}T\d{4}-\d{8}T\d{4}\.png", download.value.suggested_filename
     )
@@ -252,12 +252,12 @@ def test_what_is_saved_is_a_picture_and_what_is_linked_a_table(page: Page, herd:
 
 def test_a_range_can_be_typed_and_what_makes_no_sense_is_said(page: Page, herd: str, past: Past) -> None:
     _go(page, f"{herd}?node=alpha&range=nonsense")
-    expect(page.get_by_text("makes no sense")).to_be_visible()
-    page.get_by_role("button", name="From … to").click()
+    expect(page.get_by_text("is not valid")).to_be_visible()
+    page.get_by_role("button", name="Custom").click()
     page.get_by_label("From", exact=True).fill("2026-01-02 10:00")
     page.get_by_label("To", exact=True).fill("2026-01-02 09:00")
     page.get_by_role("button", name="Show", exact=True).click()
-    expect(page.get_by_text("The end must be later than the begin.")).to_be_visible()
+    expect(page.get_by_text("The end must be after the start.")).to_be_visible()
     page.get_by_label("To", exact=True).fill("2026-01-02 12:00")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page).to_have_url(re.compile(r"range=\d+-\d+$"))
@@ -331,12 +331,12 @@ def test_a_hub_that_does_not_answer_is_told_and_asked_again(
     complaints.may_lose_connection = True
     page.route("**/api/v1/history/**", lambda route: route.abort())
     _go(page, f"{herd}?gpu=GPU-alpha-0&range=24h")
-    expect(page.get_by_text("The hub cannot be reached").first).to_be_visible()
+    expect(page.get_by_text("Cannot reach the hub").first).to_be_visible()
     page.unroute("**/api/v1/history/**")
     past.serve(page)
     page.get_by_role("button", name="Try again").click()
     _drawn(page)
-    expect(page.get_by_text("The hub cannot be reached")).to_have_count(0)
+    expect(page.get_by_text("Cannot reach the hub")).to_have_count(0)
 
 
 # -- against what a hub remembers ------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def test_what_a_node_reports_is_in_its_charts_a_moment_later(page: Page, herd: s
     expect(page.get_by_role("list", name="Utilisation", exact=True)).to_contain_text(
         re.compile(r"GPU 0: 90 % on average, between 90 % and 90 %; known for \d %")
     )
-    expect(page.get_by_role("list", name="What is missing")).to_contain_text("No values before")
+    expect(page.get_by_role("list", name="Missing data")).to_contain_text("No data before")
     expect(page.get_by_role("region", name="States, users and bookings")).to_contain_text("ada")
 
 
@@ -372,11 +372,11 @@ def test_a_demo_has_a_past_worth_looking_at(page: Page, demo: DemoProcess) -> No
     lines = page.get_by_role("list", name="Power", exact=True).get_by_role("listitem")
     expect(lines).to_have_count(8)
     expect(lines.first).to_contain_text("W on average")
-    expect(page.get_by_text("could not be loaded")).to_have_count(0)
+    expect(page.get_by_text("Could not load")).to_have_count(0)
     page.get_by_role("button", name="Show GPU 0 only").click()
-    expect(page.locator("[data-points]")).to_contain_text("band: least – greatest")
+    expect(page.locator("[data-points]")).to_contain_text("band: lowest to highest")
     user = ask(f"{demo.url}api/v1/usage/sessions?from=24h&limit=1")["sessions"][0]["user"]
     _go(page, f"{demo.url}?user={user}&range=24h")
     _drawn(page, 3)
     expect(page.get_by_role("list", name="GPUs held", exact=True)).to_contain_text("GPUs on average")
-    expect(page.get_by_role("region", name="Stays on GPUs").get_by_role("row").nth(1)).to_be_visible()
+    expect(page.get_by_role("region", name="Sessions").get_by_role("row").nth(1)).to_be_visible()

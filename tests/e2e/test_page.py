@@ -19,7 +19,7 @@ def test_an_empty_hub_says_how_to_add_a_node_and_shows_it_when_it_comes(page: Pa
     page.goto(hub.url)
     expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible()
     expect(page.get_by_text(f"gpuherd agent --hub {hub.url}")).to_be_visible()
-    expect(page.get_by_text("make demo")).to_be_visible()
+    expect(page.get_by_text("gpuherd demo")).to_be_visible()
 
     node = hub.join("alpha")
     section = page.locator(f'section[data-node="{node.id}"]')
@@ -123,7 +123,7 @@ def test_a_host_without_a_gpu_says_why_and_points_to_the_demo(page: Page, hub: H
     page.goto(hub.url)
     section = page.get_by_label("laptop", exact=True)
     expect(section.get_by_text(why)).to_be_visible()
-    expect(section).to_contain_text("make demo")
+    expect(section).to_contain_text("gpuherd demo")
     expect(section.get_by_role("meter", name="RAM")).to_have_attribute("aria-valuenow", "25")
 
 

@@ -24,7 +24,7 @@ from gpuherd.model.reports import Problem, Report
 from support.running import eventually
 
 PHONE = {"width": 390, "height": 844}
-CHARTS = ("Utilisation", "Memory", "Temperature", "Power", "SM clock", "Host")
+CHARTS = ("Utilisation", "Memory", "Temperature", "Power", "SM clock", "Node")
 
 
 def _named(name: str, index: int) -> DeviceFacts:
@@ -119,14 +119,14 @@ def _uuid(demo: DemoProcess, node_id: str, position: int) -> str:
 def test_users_with_what_they_hold(page: Page, herd: Herd) -> None:
     _go(page, f"{herd.url}?users")
     ada = page.locator('[data-user="ada"]')
-    expect(ada.locator(".devices li")).to_have_text(["alpha-0,1", "beta-0"])
+    expect(ada.locator(".devices li")).to_have_text(["alpha/0,1", "beta/0"])
     expect(ada.locator(".memory")).to_have_text("174 GiB")
     expect(ada.locator(".processes")).to_contain_text("3")
     # Two whole GPUs and half of a shared one, of seven.
     expect(ada.locator(".fraction")).to_have_text("36 %")
     expect(ada.get_by_role("img", name="3 busy")).to_be_visible()
     free = page.locator("[data-free]")
-    expect(free.locator(".devices li")).to_have_text(["alpha-2", "beta-2"])
+    expect(free.locator(".devices li")).to_have_text(["alpha/2", "beta/2"])
     expect(free.locator(".fraction")).to_have_text("29 %")
     rows = page.locator("[data-user]")
     expect(rows).to_have_count(3)
@@ -142,12 +142,12 @@ def test_users_are_sorted_by_what_is_asked(page: Page, herd: Herd) -> None:
     expect(page.get_by_role("columnheader", name="GPU memory")).to_have_attribute("aria-sort", "descending")
     page.get_by_role("button", name="User", exact=True).click()
     expect(
-        page.get_by_role("table", name="Who holds what").get_by_role("columnheader", name="User")
+        page.get_by_role("table", name="Users and their GPUs").get_by_role("columnheader", name="User")
     ).to_have_attribute("aria-sort", "ascending")
     assert rows.evaluate_all(read) == ["ada", "bo", ""]
     page.get_by_role("button", name="User", exact=True).click()
     expect(
-        page.get_by_role("table", name="Who holds what").get_by_role("columnheader", name="User")
+        page.get_by_role("table", name="Users and their GPUs").get_by_role("columnheader", name="User")
     ).to_have_attribute("aria-sort", "descending")
     assert rows.evaluate_all(read) == ["bo", "ada", ""]
 
@@ -158,7 +158,7 @@ def test_the_order_of_the_users_stands_in_the_address(page: Page, herd: Herd) ->
     expect(rows).to_have_count(3)
     expect(rows.first).to_have_attribute("data-user", "bo")
     expect(
-        page.get_by_role("table", name="Who holds what").get_by_role("columnheader", name="User")
+        page.get_by_role("table", name="Users and their GPUs").get_by_role("columnheader", name="User")
     ).to_have_attribute("aria-sort", "descending")
     page.get_by_role("button", name="User", exact=True).click()
     expect(page).to_have_url(f"{herd.url}?users=user")
@@ -182,9 +182,28 @@ def test_the_own_row_stands_out_and_is_remembered(page: Page, herd: Herd) -> Non
     _go(page, f"{herd.url}?users")
     expect(bo).to_have_class(re.compile(r"\bme\b"))
     expect(page.locator('[data-user="ada"]')).not_to_have_class(re.compile(r"\bme\b"))
-    bo.get_by_role("button", name="Do not mark").click()
+    bo.get_by_role("button", name="Remove the mark").click()
     expect(bo).not_to_have_class(re.compile(r"\bme\b"))
     assert page.evaluate("localStorage.getItem('gpuherd.me')") is None
+
+
+def test_the_title_says_where_one_is(page: Page, herd: Herd) -> None:
+    alpha = herd.alpha.id
+    places = {
+        "?users": "Users",
+        "?usage": "Usage",
+        "?timeline": "Bookings",
+        "?bookings": "My bookings",
+        "?q=alpha": "alpha",
+        f"?node={alpha}": "alpha",
+        "?gpu=GPU-alpha-1": "alpha/1",
+        "?gpu=alpha/1": "alpha/1",
+        "?user=ada": "ada",
+        "?wall": "Wall",
+    }
+    for place, name in places.items():
+        page.goto(herd.url + place)
+        expect(page).to_have_title(f"{name} · 2 free · gpuherd")
 
 
 def test_users_change_while_one_looks_and_lead_to_their_gpus(page: Page, herd: Herd) -> None:
@@ -194,10 +213,10 @@ def test_users_change_while_one_looks_and_lead_to_their_gpus(page: Page, herd: H
     herd.beta.report(quiet)
     expect(page.locator('[data-user="bo"]')).to_have_count(0)
     ada = page.locator('[data-user="ada"]')
-    expect(ada.locator(".devices li")).to_have_text(["alpha-0,1"])
+    expect(ada.locator(".devices li")).to_have_text(["alpha/0,1"])
     ada.get_by_role("link", name="1", exact=True).click()
     expect(page).to_have_url(re.compile(r"\?gpu=GPU-alpha-1$"))
-    expect(page.get_by_role("heading", name="GPU 1")).to_be_visible()
+    expect(page.get_by_role("heading", name="/1")).to_be_visible()
     page.go_back()
     ada.get_by_role("link", name="alpha").click()
     expect(page).to_have_url(re.compile(r"\?node=alpha$"))
@@ -206,8 +225,8 @@ def test_users_change_while_one_looks_and_lead_to_their_gpus(page: Page, herd: H
 def test_nobody_is_told_apart_from_nothing(page: Page, hub: HubProcess) -> None:
     hub.join("idle").report(report([(gpu(0), IDLE)]))
     _go(page, f"{hub.url}?users")
-    expect(page.get_by_text("Nobody has a process on a GPU right now.")).to_be_visible()
-    expect(page.locator("[data-free] .devices li")).to_have_text(["idle-0"])
+    expect(page.get_by_text("No one is using a GPU right now.")).to_be_visible()
+    expect(page.locator("[data-free] .devices li")).to_have_text(["idle/0"])
 
 
 # -- a node ----------------------------------------------------------------------------------------------------
@@ -224,8 +243,8 @@ def test_a_node_with_everything_of_the_machine(page: Page, herd: Herd) -> None:
         "Debian GNU/Linux 12",
         "192.0.2.11 (eth0)",
         "1 d 1 h",
-        "in step with the hub",
-        "its agent, which reports",
+        "in sync",
+        "agent (push)",
         "/scratch",
         "800 GiB of 1000 GiB",
     ):
@@ -269,15 +288,18 @@ def test_slices_stand_in_the_card_of_their_gpu(page: Page, demo: DemoProcess) ->
     card = page.locator("article[data-device]").first
     expect(card).to_contain_text("split into slices")
     expect(card.get_by_role("list", name="Slices").locator("[data-device]")).to_have_count(7)
-    card.get_by_role("link", name="0:3").click()
-    expect(page.get_by_role("heading", name="Slice 0:3")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("Cut from")
+    card.get_by_role("link", name="0.3").click()
+    expect(page.get_by_role("heading", name="a100-01/0.3")).to_be_visible()
+    expect(page).to_have_title(re.compile(r"^a100-01/0\.3 · .+ · gpuherd$"))
+    expect(page.locator("main")).to_contain_text("Slice of")
 
 
 def test_a_silent_node_says_so_with_its_last_values(page: Page, demo: DemoProcess) -> None:
     _go(page, f"{demo.url}?node=v100-01")
     expect(page.locator("main [data-node-state]").first).not_to_have_attribute("data-node-state", "live")
     expect(page.locator("article[data-device]").first).to_contain_text("GiB")
+    expect(page.get_by_text(re.compile(r"No report for \d+ (s|min)"))).to_have_count(1)
+    expect(page.locator("main")).not_to_contain_text("its last report is late")
 
 
 def test_a_node_of_which_nothing_is_known_and_one_without_a_gpu_say_what_to_do(
@@ -288,16 +310,16 @@ def test_a_node_of_which_nothing_is_known_and_one_without_a_gpu_say_what_to_do(
     hub.join("bare").report(report([], problems=[Problem(code="no_driver", message=why)]))
     _go(page, f"{hub.url}?node=mute")
     main = page.locator("main")
-    expect(main).to_contain_text("Nothing is known of this node yet")
-    expect(main).to_contain_text("Is its agent running?")
+    expect(main).to_contain_text("No data from this node yet")
+    expect(main).to_contain_text("Check that its agent is running.")
     expect(main).not_to_contain_text("no GPU")
     expect(main.locator("figure, [role=meter]")).to_have_count(0)
     _go(page, f"{hub.url}?node=bare")
-    expect(main).to_contain_text("No GPU on this node")
+    expect(main).to_contain_text("No GPU found on this node")
     expect(main).to_contain_text(why)
-    expect(main).to_contain_text("gpuherd doctor HOST")
+    expect(main).to_contain_text("gpuherd doctor")
     expect(main.locator("figure[data-chart]")).to_have_count(1)
-    expect(main.locator('figure[data-chart="Host"]')).to_be_visible()
+    expect(main.locator('figure[data-chart="Node"]')).to_be_visible()
 
 
 # -- a GPU -----------------------------------------------------------------------------------------------------
@@ -352,7 +374,7 @@ def test_a_gpu_with_its_state_reason_and_facts(page: Page, herd: Herd) -> None:
 )
 def test_what_is_not_there_says_so_and_leads_back(page: Page, herd: Herd, place: str) -> None:
     _go(page, f"{herd.url}{place}")
-    expect(page.get_by_role("heading", name="is not here")).to_be_visible()
+    expect(page.get_by_role("heading", name="not found")).to_be_visible()
     if place == "?node=alpha9":
         expect(page.get_by_role("link", name="alpha", exact=True)).to_be_visible()
     page.get_by_role("link", name="Back to the herd").click()
@@ -364,7 +386,7 @@ def test_a_node_that_is_removed_while_one_looks(page: Page, herd: Herd) -> None:
     _go(page, f"{herd.url}?node=gamma")
     expect(page.get_by_role("heading", name="gamma", exact=True)).to_be_visible()
     herd.hub.remove("gamma")
-    expect(page.get_by_role("heading", name="This node is not here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Node not found")).to_be_visible()
 
 
 # -- charts ----------------------------------------------------------------------------------------------------
@@ -492,7 +514,7 @@ def test_keys_move_the_cursor_of_all_charts(page: Page, herd: Herd) -> None:
         "between 0 % and 90 %"
     )
     tooltip = page.locator(".tooltip")
-    page.get_by_role("button", name="From … to").focus()  # the last one above the charts
+    page.get_by_role("button", name="Custom").focus()  # the last one above the charts
     page.keyboard.press("Tab")
     expect(cursor).to_be_focused()
     expect(tooltip).to_contain_text(re.compile(r"GPU 0\s*90 %"))
@@ -549,7 +571,7 @@ def test_charts_that_are_filling_up_say_since_when(page: Page, herd: Herd) -> No
     )
     _go(page, f"{herd.url}?gpu=GPU-alpha-0")
     expect(page.get_by_role("heading", name=re.compile(r"^Since \d\d:\d\d$"))).to_be_visible()
-    expect(page.get_by_text("Filling up to the last 15 minutes")).to_be_visible()
+    expect(page.get_by_text("Fewer than 15 minutes so far")).to_be_visible()
     # One of at least two minutes is known: half of the chart, at its right.
     page.wait_for_function(
         f"() => {{ const columns = ({_LINE_COLUMNS})(['Utilisation', '--series-1']);"
@@ -563,7 +585,7 @@ def test_one_line_can_be_looked_at_alone(page: Page, demo: DemoProcess) -> None:
     page.wait_for_function(f"() => ({_LINE_COLUMNS})(['Temperature', '--series-2']).length > 0")
     page.get_by_role("button", name="Show GPU 0 only").click()
     page.wait_for_function(f"() => ({_LINE_COLUMNS})(['Temperature', '--series-2']).length === 0")
-    page.get_by_role("button", name="Show all again").click()
+    page.get_by_role("button", name="Show all").click()
     page.mouse.move(0, 0)
     page.wait_for_function(f"() => ({_LINE_COLUMNS})(['Temperature', '--series-2']).length > 0")
 
@@ -596,7 +618,7 @@ def test_without_the_hubs_memory_the_charts_begin_now(page: Page, herd: Herd, co
     complaints.may_lose_connection = True
     page.route("**/recent*", lambda route: route.abort())
     _go(page, f"{herd.url}?node=alpha")
-    expect(page.get_by_text("could not be loaded")).to_be_visible()
+    expect(page.get_by_text("Could not load")).to_be_visible()
     expect(page.get_by_role("list", name="Host").get_by_role("listitem").first).to_have_text(
         "CPU: now 25 %, between 25 % and 25 %."
     )

@@ -65,7 +65,7 @@ def _fill_form(page: Page, name: str, password: str = PASSWORD) -> None:
 
 def test_the_setup_link_makes_the_first_admin(page: Page, hub: HubProcess, browser: Browser) -> None:
     page.goto(hub.url)
-    expect(page.get_by_text("Nobody has an account yet")).to_be_visible()
+    expect(page.get_by_text("No accounts yet")).to_be_visible()
     expect(page.get_by_role("link", name="Log in")).to_have_count(0)
     code = hub.administer("setup-link").strip().partition("?setup#")[2]
     assert code.startswith("ghc_")
@@ -75,25 +75,25 @@ def test_the_setup_link_makes_the_first_admin(page: Page, hub: HubProcess, brows
     assert page.url == f"{hub.url}?setup"
     page.get_by_label("Name", exact=True).fill("ada")
     page.get_by_label("New password").fill("too short")
-    expect(page.get_by_text("1 character to go")).to_be_visible()
-    create = page.get_by_role("button", name="Create the account")
+    expect(page.get_by_text("1 character more")).to_be_visible()
+    create = page.get_by_role("button", name="Create account")
     expect(create).to_be_disabled()
     page.get_by_label("New password").fill(PASSWORD)
-    page.get_by_label("Once more").fill(f"{PASSWORD}?")
-    expect(page.get_by_text("not the same yet")).to_be_visible()
+    page.get_by_label("Repeat password").fill(f"{PASSWORD}?")
+    expect(page.get_by_text("do not match yet")).to_be_visible()
     expect(create).to_be_disabled()
-    page.get_by_label("Once more").fill(PASSWORD)
+    page.get_by_label("Repeat password").fill(PASSWORD)
     create.click()
     expect(page.get_by_role("button", name="ada: account")).to_be_visible()
     assert page.url == hub.url
     expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible()
-    expect(page.get_by_text("Nobody has an account yet")).to_have_count(0)
+    expect(page.get_by_text("No accounts yet")).to_have_count(0)
     # From now on others see nothing, and the link is of no use.
     other = browser.new_page()
     other.goto(hub.url)
     expect(other.get_by_role("heading", name="Log in to gpuherd")).to_be_visible()
     other.goto(f"{hub.url}?setup#{code}")
-    expect(other.get_by_role("heading", name="This hub is set up")).to_be_visible()
+    expect(other.get_by_role("heading", name="This hub is already set up")).to_be_visible()
     other.close()
 
 
@@ -106,7 +106,7 @@ def test_whoever_logs_in_goes_on_where_they_wanted_to(page: Page, lab: HubProces
     expect(page.locator("form[method=post] input[autocomplete=username]")).to_have_count(1)
     expect(page.locator("form[method=post] input[autocomplete=current-password]")).to_have_count(1)
     _fill_form(page, "ben", "not the password")
-    expect(page.get_by_role("alert")).to_have_text("Name or password are wrong.")
+    expect(page.get_by_role("alert")).to_have_text("Wrong name or password.")
     expect(page.get_by_label("Name", exact=True)).to_have_value("ben")
     password = page.get_by_label("Password", exact=True)
     expect(password).to_be_focused()
@@ -162,6 +162,22 @@ def test_single_sign_on_is_offered_and_its_trouble_told(page: Page, lab: HubProc
     expect(link).to_have_attribute("href", f"{lab.url}api/v1/login/oidc?return=%2Flab%2F%3Fnode%3Dx")
 
 
+# Being someone
+
+
+def test_the_page_knows_who_is_logged_in(page: Page, lab: HubProcess) -> None:
+    _log_in(page, lab, "ben")
+    page.evaluate("localStorage.setItem('gpuherd.me', 'someone-else')")
+    page.reload()
+    page.get_by_role("button", name="Mine", exact=True).click()
+    expect(page.get_by_label("Your user name")).to_have_count(0)
+    expect(page.locator("article [data-device], [data-device]")).to_have_count(1)
+    page.goto(f"{lab.url}?users")
+    ben = page.locator('[data-user="ben"]')
+    expect(ben).to_contain_text("you")
+    expect(page.get_by_role("button", name="mark this row")).to_have_count(0)
+
+
 # Going out
 
 
@@ -211,9 +227,9 @@ def test_a_token_is_shown_once_works_and_can_be_revoked(page: Page, lab: HubProc
     expect(tokens.get_by_text("No tokens.")).to_be_visible()
     tokens.get_by_role("button", name="New token").click()
     expect(tokens.get_by_label("administer")).to_have_count(0)
-    tokens.get_by_label("What it is for").fill("a script")
+    tokens.get_by_label("Purpose").fill("a script")
     tokens.get_by_label("book").check()
-    tokens.get_by_role("button", name="Create the token").click()
+    tokens.get_by_role("button", name="Create token").click()
     secret = tokens.locator("code").inner_text()
     seen = ask(f"{lab.url}api/v1/session", Authorization=f"Bearer {secret}")
     assert (seen["account"]["name"], seen["scopes"]) == ("ben", ["book", "read"])
@@ -230,13 +246,13 @@ def test_everything_about_oneself_can_be_had_and_erased(page: Page, lab: HubProc
     _people(lab, {"tmp": "member"})
     _log_in(page, lab, "tmp", "?account")
     logins = page.get_by_role("region", name="Logins")
-    expect(logins.get_by_text("this one")).to_have_count(1)
+    expect(logins.get_by_text("this browser")).to_have_count(1)
     with page.expect_download() as started:
         page.get_by_role("link", name="Download everything").click()
     told = json.loads(started.value.path().read_text())
     assert told["account"]["name"] == "tmp"
     page.get_by_role("button", name="Erase my account").click()
-    erase = page.get_by_role("button", name="Erase it")
+    erase = page.get_by_role("button", name="Erase account")
     page.get_by_label("Current password").last.fill(PASSWORD)
     expect(erase).to_be_disabled()
     page.get_by_label("Type tmp to confirm").fill("tmp")
@@ -251,9 +267,9 @@ def test_everything_about_oneself_can_be_had_and_erased(page: Page, lab: HubProc
 
 def test_an_admin_makes_changes_and_removes_accounts(page: Page, lab: HubProcess) -> None:
     _log_in(page, lab, "ada", "?admin")
-    page.get_by_role("button", name="Add an account").click()
+    page.get_by_role("button", name="Add account").click()
     page.get_by_label("Name", exact=True).fill("hugo")
-    page.get_by_role("button", name="Create the account").click()
+    page.get_by_role("button", name="Create account").click()
     password = page.locator("form code").inner_text()
     row = page.locator('[data-account="hugo"]')
     expect(row).to_be_visible()
@@ -282,8 +298,8 @@ def test_an_admin_makes_changes_and_removes_accounts(page: Page, lab: HubProcess
     expect(row.get_by_text("disabled", exact=True)).to_be_visible()
     row.get_by_role("button", name="Remove …").click()
     row.get_by_label("Type hugo to confirm").fill("hugo")
-    row.get_by_role("button", name="Remove the account").click()
-    expect(page.get_by_text("No account matches.")).to_be_visible()
+    row.get_by_role("button", name="Remove account").click()
+    expect(page.get_by_text("No accounts match.")).to_be_visible()
 
 
 def test_the_last_admin_stays_and_members_have_nothing_to_administer(page: Page, lab: HubProcess) -> None:
@@ -294,7 +310,7 @@ def test_the_last_admin_stays_and_members_have_nothing_to_administer(page: Page,
     row.get_by_role("button", name="Save").click()
     expect(row.get_by_role("alert")).to_contain_text("admin")
     _log_in(page, lab, "ben", "?admin")
-    expect(page.get_by_role("heading", name="This needs the role admin")).to_be_visible()
+    expect(page.get_by_role("heading", name="Only admins can see this page")).to_be_visible()
     page.get_by_role("button", name="ben: account").click()
     expect(page.get_by_role("link", name="Account")).to_be_visible()
     expect(page.get_by_role("link", name="Administration")).to_have_count(0)
@@ -317,13 +333,13 @@ def test_the_audit_log_is_searched_and_read_on(page: Page, lab: HubProcess) -> N
     search.fill("token.")
     tokens = page.locator('[data-action^="token."]')
     expect(tokens).to_have_count(100)
-    page.get_by_role("button", name="Show older ones").click()
+    page.get_by_role("button", name="Show older entries").click()
     expect(tokens.nth(101)).to_be_attached()
-    expect(page.get_by_role("button", name="Show older ones")).to_have_count(0)
+    expect(page.get_by_role("button", name="Show older entries")).to_have_count(0)
     assert len(asked) == 4, asked  # at first, for each of two searches, and for what is older
     page.get_by_label("From", exact=True).fill("2001-01-01")
     page.get_by_label("To", exact=True).fill("2001-01-02")
-    expect(page.get_by_text("Nothing of the kind has happened.")).to_be_visible()
+    expect(page.get_by_text("No entries match.")).to_be_visible()
 
 
 # What everyone sees
@@ -360,12 +376,12 @@ def test_everyone_can_read_the_pages_for_people(page: Page, lab: HubProcess, whe
         _log_in(page, lab, "ada", {"account": "?account", "admin": "?admin", "audit": "?admin=audit"}[where])
     if where == "account":
         page.get_by_role("button", name="New token").click()
-        page.get_by_role("button", name="Change the password").click()
+        page.get_by_role("button", name="Change password").click()
         page.get_by_role("button", name="Erase my account").click()
         page.get_by_role("button", name="ada: account").click()
         expect(page.get_by_role("link", name="Administration")).to_be_visible()
     if where == "admin":
-        page.get_by_role("button", name="Add an account").click()
+        page.get_by_role("button", name="Add account").click()
         page.locator('[data-account="ben"] button').click()
         expect(page.get_by_label("Groups")).to_be_visible()
     if where == "audit":

@@ -117,7 +117,7 @@ def test_a_paused_page_stands_still_says_since_when_and_jumps_to_now(page: Page,
     node = _open(page, shared)
     page.keyboard.press("p")
     expect(page.get_by_role("status", name="Connection")).to_contain_text(
-        re.compile(r"Paused: this is how things were at \d\d:\d\d:\d\d")
+        re.compile(r"Paused: this data is from \d\d:\d\d:\d\d")
     )
     expect(page).to_have_title("paused · gpuherd")
     expect(page.locator("[data-phase]")).to_have_attribute("data-phase", "paused")
@@ -181,7 +181,9 @@ def test_a_page_that_looks_seldom_still_notices_a_lost_hub(
     expect(page.locator("main")).to_have_attribute("data-live", "true")
     hub.signal(signal.SIGKILL)
     expect(page.locator("main")).to_have_attribute("data-live", "false")
-    expect(page.get_by_role("status", name="Connection")).to_contain_text("The connection to the hub is lost")
+    expect(page.get_by_role("status", name="Connection")).to_contain_text(
+        "The connection to the hub was lost"
+    )
 
 
 def test_a_paused_page_notices_a_lost_hub(page: Page, hub: HubProcess, complaints: Complaints) -> None:
@@ -189,7 +191,9 @@ def test_a_paused_page_notices_a_lost_hub(page: Page, hub: HubProcess, complaint
     _open(page, hub)
     page.keyboard.press("p")
     hub.signal(signal.SIGKILL)
-    expect(page.get_by_role("status", name="Connection")).to_contain_text("The connection to the hub is lost")
+    expect(page.get_by_role("status", name="Connection")).to_contain_text(
+        "The connection to the hub was lost"
+    )
     page.keyboard.press("p")
     expect(page).to_have_title("not live · gpuherd")
 
@@ -439,7 +443,7 @@ def test_the_wall_turns_pages_when_not_all_nodes_fit(page: Page, demo: DemoProce
 def test_an_empty_hub_names_every_way_to_begin(page: Page, hub: HubProcess) -> None:
     page.goto(hub.url)
     expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible()
-    for text in ("gpuherd hub token create", 'by = "ssh"', "gpuherd import hosts.txt", "make demo"):
+    for text in ("gpuherd token create", 'by = "ssh"', "gpuherd import hosts.txt", "gpuherd demo"):
         expect(page.get_by_text(text)).to_be_visible()
 
 

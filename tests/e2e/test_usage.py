@@ -55,7 +55,7 @@ def test_four_figures_are_compared_with_the_time_before(
     _open(page, demo)
     hours = page.locator("[data-figure=hours]")
     expect(hours).to_contain_text("3,103")
-    expect(hours).to_contain_text("50 % of 6,206 that the herd could give")
+    expect(hours).to_contain_text("50 % of 6,206 available GPU-hours")
     expect(hours).to_contain_text(re.compile(r"\+\d+ % before: 1,833"))
     expect(page.locator("[data-figure=efficiency]")).to_contain_text("67 %")
     expect(page.locator("[data-figure=waste]")).to_contain_text("931")
@@ -82,11 +82,11 @@ def test_the_table_is_sorted_searched_and_cut_by_the_address(
     assert _names(page) == ["ada", "dee", "ida"]
     expect(page.get_by_role("row", name=re.compile("^All"))).to_have_count(0)
     page.get_by_role("navigation", name="By").get_by_role("link", name="Group").click()
-    expect(page.get_by_role("table", name="Use by group")).to_be_visible()
-    assert _names(page) == ["speech", "vision", "in no group"]
+    expect(page.get_by_role("table", name="Usage by group")).to_be_visible()
+    assert _names(page) == ["speech", "vision", "no group"]
     expect(page).to_have_url(re.compile(r"\?usage=group\.name$"))
     page.go_back()
-    expect(page.get_by_role("table", name="Use by user")).to_be_visible()
+    expect(page.get_by_role("table", name="Usage by user")).to_be_visible()
 
 
 def test_a_long_table_shows_some_and_my_own_row(page: Page, demo: DemoProcess) -> None:
@@ -113,10 +113,10 @@ def test_a_row_opens_to_the_stays_behind_it(page: Page, demo: DemoProcess, answe
     toggle = page.get_by_role("button", name="Sessions of ada: 40")
     toggle.click()
     expect(toggle).to_have_attribute("aria-expanded", "true")
-    stays = page.get_by_role("table", name="Stays on devices, latest first")
+    stays = page.get_by_role("table", name="Sessions, latest first")
     expect(stays.get_by_role("row")).to_have_count(4)
-    expect(stays.get_by_role("row").nth(1)).to_contain_text("goes on")
-    expect(page.get_by_text("The latest 20")).to_be_visible()
+    expect(stays.get_by_role("row").nth(1)).to_contain_text("running")
+    expect(page.get_by_text("These are the latest 20")).to_be_visible()
     assert answers.last("usage/sessions")["user"] == "ada"
     toggle.click()
     expect(stays).to_have_count(0)
@@ -129,16 +129,16 @@ def test_ranges_are_chosen_and_stand_in_the_address(
     page.get_by_text("Last month", exact=True).click()
     expect(page).to_have_url(re.compile(r"\?usage=last-month$"))
     expect(page.locator("[data-usage]")).to_have_attribute("aria-busy", "false")
-    page.get_by_text("Choose days", exact=True).click()
+    page.get_by_text("Custom", exact=True).click()
     page.get_by_label("First day").fill("2026-03-10")
     page.get_by_label("Last day").fill("2026-03-01")
-    page.get_by_role("button", name="Count these").click()
+    page.get_by_role("button", name="Apply").click()
     assert page.get_by_label("Last day").evaluate("field => field.validity.rangeUnderflow")
     expect(page).to_have_url(re.compile(r"\?usage=last-month$"))
     page.get_by_label("Last day").fill("2026-03-11")
-    page.get_by_role("button", name="Count these").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page).to_have_url(re.compile(r"\?usage=2026-03-10_2026-03-11$"))
-    expect(page.get_by_text("Counted from Tue 10 Mar 00:00")).to_be_visible()
+    expect(page.get_by_text("From Tue 10 Mar 00:00")).to_be_visible()
     asked = answers.last("usage/over-time")
     assert asked["step"] == "hour"
     assert float(asked["to"]) - float(asked["from"]) == 2 * DAY
@@ -150,22 +150,22 @@ def test_plots_are_read_with_keys(page: Page, demo: DemoProcess, answers: UsageA
     expect(plot).to_have_attribute("aria-valuetext", re.compile(r"^Whole range: All [\d.]+, ada [\d.]+"))
     plot.focus()
     plot.press("Home")
-    expect(plot).to_have_attribute("aria-valuetext", re.compile("not everything is known of this step"))
+    expect(plot).to_have_attribute("aria-valuetext", re.compile("some data is missing"))
     plot.press("End")
     expect(plot).to_have_attribute("aria-valuetext", re.compile(datetime.now(tz=UTC).strftime("%b")))
-    page.get_by_text("At work", exact=True).locator("visible=true").first.click()
+    page.get_by_text("Busy", exact=True).locator("visible=true").first.click()
 
     hours = page.get_by_role("grid", name="Share of the GPUs by weekday and hour")
     hours.focus()
     readout = page.locator("[data-readout]")
-    expect(readout).to_contain_text(re.compile(r"Monday 00:00–01:00: \d+ % of the GPUs at work"))
+    expect(readout).to_contain_text(re.compile(r"Monday 00:00–01:00: \d+ % of the GPUs busy"))
     for key in ("ArrowDown",) * 6:
         hours.press(key)
     expect(readout).to_contain_text("Sunday 00:00–01:00: not known")
     active = hours.get_attribute("aria-activedescendant")
     assert page.locator(f"[id='{active}']").get_attribute("aria-label") == "Sunday 00:00–01:00: not known"
 
-    distribution = page.get_by_role("region", name="How well GPUs in use were used")
+    distribution = page.get_by_role("region", name="Utilisation of GPUs in use")
     before = distribution.inner_text()
     distribution.get_by_label("Type").select_option("RTX 3090")
     assert distribution.inner_text() != before
@@ -190,7 +190,7 @@ def test_files_are_of_what_is_shown(page: Page, demo: DemoProcess, answers: Usag
         assert href.startswith(f"{demo.url}api/v1/usage?by=node")
         assert f"from={asked['from']}&to={asked['to']}" in href
         assert href.endswith(f"format={kind}")
-    months = page.get_by_role("group", name="Report of a month")
+    months = page.get_by_role("group", name="Monthly report")
     months.get_by_role("combobox").select_option(index=2)
     month = months.get_by_role("combobox").input_value()
     link = months.get_by_role("link", name="Web page")
@@ -205,8 +205,8 @@ def test_what_is_missing_is_said(page: Page, demo: DemoProcess) -> None:
     UsageAnswers(page, begun)
     _open(page, demo)
     expect(page.locator("[data-missing]")).to_contain_text("history begins here")
-    expect(page.get_by_text("Nothing was counted in this range")).to_be_visible()
-    expect(page.get_by_text(re.compile("^History begins"))).to_be_visible()
+    expect(page.get_by_text("No usage in this range")).to_be_visible()
+    expect(page.get_by_text(re.compile("^History starts"))).to_be_visible()
     expect(page.locator("[data-figure]")).to_have_count(0)
 
 
@@ -230,7 +230,7 @@ def test_everyone_can_read_it(page: Page, demo: DemoProcess) -> None:
     _open(page, demo)
     expect(page.get_by_role("grid")).to_be_visible()
     page.get_by_role("button", name="Sessions of bo: 39").click()
-    expect(page.get_by_role("table", name="Stays on devices")).to_be_visible()
+    expect(page.get_by_role("table", name="Sessions")).to_be_visible()
     found = violations_in(page)
     assert found == {}, json.dumps(found, indent=1)
     for width in (320, 390, 768, 1024):
@@ -258,7 +258,7 @@ def test_a_real_hub_counts_what_its_nodes_report(page: Page, hub: HubProcess) ->
         expect(row).to_be_visible()
         expect(row.locator(".efficiency")).to_contain_text(at_work)
     expect(page.locator("[data-missing]")).to_contain_text("to")  # nothing is known of the days before
-    expect(page.get_by_text("Not compared")).to_be_visible()
+    expect(page.get_by_text("No comparison")).to_be_visible()
     expect(page.get_by_role("grid")).to_be_visible()
     page.get_by_role("navigation", name="By").get_by_role("link", name="Node").click()
     expect(page.get_by_role("rowheader", name="alpha")).to_be_visible()

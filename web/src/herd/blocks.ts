@@ -36,7 +36,7 @@ export function blocksOf(
 /** What a group is of, in a few words. */
 export function groupTitle(of: NodeGroup["of"]): string {
   if (of === null) return "";
-  if (of.kind === "type") return of.shortName || strings.unknownName;
+  if (of.kind === "type") return of.shortName || strings.unknownType;
   if (of.kind === "user") return of.user;
   const { nobody, noDevice, unknownOwner } = strings.herd;
   return of.kind === "nobody" ? nobody : of.kind === "no-device" ? noDevice : unknownOwner;

@@ -25,7 +25,7 @@ function herdOf(nodes: readonly (readonly DeviceState[])[], facts: object = {}):
       ),
       device_states: states,
       host_states: { row: nodes.map((_, i) => i), state: nodes.map(() => "live") },
-      totals: { nodes: {}, devices: { free: 7 }, models: [] },
+      totals: { nodes: {}, devices: { free: 7 }, slices: { free: 1 }, models: [] },
     }),
   );
   return herd;

@@ -52,8 +52,10 @@ export interface Answers {
   readonly next: readonly NextAnswer[];
   /** As the hub counts: a GPU that two nodes report is one. */
   readonly counts: Readonly<Record<DeviceState, number>>;
-  /** GPUs of which nothing is known right now. */
-  readonly away: number;
+  /** Those of `counts` that are slices. */
+  readonly slices: Readonly<Partial<Record<DeviceState, number>>>;
+  /** Devices whose node is stale or offline. */
+  readonly offline: number;
   /** Nodes that do not report or report something wrong. */
   readonly troubledNodes: number;
 }
@@ -129,7 +131,8 @@ function gather(herd: Herd): Answers {
     ),
     next: [...next.values()].sort((a, b) => a.at - b.at || b.devices - a.devices),
     counts,
-    away: counts.stale + counts.offline + counts.unknown,
+    slices: herd.totals.slices,
+    offline: counts.stale + counts.offline,
     troubledNodes,
   };
 }

@@ -1,4 +1,4 @@
-// Generated from OpenAPI cec0ca1181cb396f716d12bbe71d041b862120d10d456a6be5f07e3dfebd259a by `npm run generate`; do not edit.
+// Generated from OpenAPI 65f101ea671df6cb47849450363435e2e6965d5c5e99075633483498cfa1013b by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
@@ -3442,6 +3442,7 @@ export interface components {
          * @description Totals of the herd. A split GPU is counted as its slices, not twice.
          */
         Totals: {
+            /** @description GPUs and slices together. */
             devices: {
                 [key: string]: number;
             };
@@ -3454,6 +3455,10 @@ export interface components {
              * @default 0
              */
             nodes_in_fault?: number;
+            /** @description Those of `devices` that are slices (MIG). */
+            slices: {
+                [key: string]: number;
+            };
         };
         /**
          * TrendRow
@@ -3630,6 +3635,11 @@ export interface components {
             command?: string | null;
             /** @default null */
             container?: string | null;
+            /**
+             * @description The device, as `gpu01/3`; null if it is gone.
+             * @default null
+             */
+            device?: string | null;
             /** @description Null: still running. */
             ended_at: number | null;
             figures: components["schemas"]["UsageFigures"];
@@ -4511,7 +4521,7 @@ export interface operations {
                 mine?: boolean;
                 /** @description Only those of this node's devices, by its id. */
                 node?: string | null;
-                /** @description Only those of the device with this UUID. */
+                /** @description Only those of this device: `gpu01/3` or its UUID. */
                 device?: string | null;
                 /** @description Only those that end after this; UTC epoch seconds. */
                 since?: number | null;
@@ -5079,7 +5089,7 @@ export interface operations {
     getDeviceHistory: {
         parameters: {
             query: {
-                /** @description A device as node id, colon, UUID; may be repeated. */
+                /** @description A device: `gpu01/3`, or node id, colon, UUID; may be repeated. */
                 device: string[];
                 /** @description May be repeated; default: utilization_gpu. Known: utilization_gpu, utilization_memory, utilization_encoder, utilization_decoder, memory_used_bytes, memory_reserved_bytes, temperature_celsius, power_watts, power_limit_watts, fan_ratio, clock_sm_hertz, clock_memory_hertz, performance_state, throttle_reasons, ecc_corrected, ecc_uncorrected, energy_joules, pcie_receive_bytes_per_second, pcie_send_bytes_per_second. */
                 metric?: string[] | null;
@@ -5776,7 +5786,7 @@ export interface operations {
                 type?: string | null;
                 /** @description Only this batch job. */
                 job?: string | null;
-                /** @description Only the device with this UUID. */
+                /** @description Only this device: `gpu01/3` or its UUID. */
                 device?: string | null;
                 /** @description Maximum number of rows. */
                 limit?: number;
@@ -5954,7 +5964,7 @@ export interface operations {
                 type?: string | null;
                 /** @description Only this batch job. */
                 job?: string | null;
-                /** @description Only the device with this UUID. */
+                /** @description Only this device: `gpu01/3` or its UUID. */
                 device?: string | null;
                 /** @description JSON, or a table with a header line. */
                 format?: "json" | "csv";
@@ -6003,7 +6013,7 @@ export interface operations {
                 type?: string | null;
                 /** @description Only this batch job. */
                 job?: string | null;
-                /** @description Only the device with this UUID. */
+                /** @description Only this device: `gpu01/3` or its UUID. */
                 device?: string | null;
                 /** @description Maximum number. */
                 limit?: number;

@@ -31,7 +31,7 @@ herd.apply(
     device_states: { row: [0, 1, 2, 3], state: ["busy", "free", "free", "free"] },
   }),
 );
-const { nodes } = select(herd, 0, parseQuery(""), null);
+const { nodes } = select(herd, 0, parseQuery(""), []);
 
 describe("sortNodes", () => {
   it.each([

@@ -47,6 +47,6 @@ describe("a node on which no GPU can be seen", () => {
 });
 
 it("says who is to be looked at when nothing ever came", () => {
-  expect(neverHint({ way: "push" })).toContain("Is its agent running?");
-  expect(neverHint({ way: "xmlrpc" })).toContain("The hub has not had an answer");
+  expect(neverHint({ way: "push" })).toContain("Check that its agent is running.");
+  expect(neverHint({ way: "xmlrpc" })).toContain("The hub has not reached this node yet");
 });

@@ -1,4 +1,5 @@
 /** What is shown of a node on which no GPU can be seen: its driver hangs or is missing, or nothing is known of it. */
+import { duration } from "./format";
 import type { Herd } from "./herd";
 import type { NodeEntry } from "./node";
 import { strings } from "./strings";
@@ -9,6 +10,17 @@ export function bareState(herd: Herd, node: NodeEntry): DeviceState {
   const state = herd.nodeState(node.row);
   if (state === "stale" || state === "offline") return state;
   return state === "live" && node.allProblems.length > 0 ? "fault" : "unknown";
+}
+
+/** Why a node is not live, in a sentence; "" if it is. A duration where the hub knows no other reason. */
+export function whyNotLive(herd: Herd, node: NodeEntry, now: number): string {
+  const state = herd.nodeState(node.row);
+  if (state === "live") return "";
+  const reason = herd.nodeReason(node.row);
+  const receivedAt = herd.host("received_at", node.row);
+  const isExplained = node.notes.some(({ message }) => message === reason);
+  if (receivedAt !== null && !isExplained) return strings.nodes.noReport(duration(now - receivedAt));
+  return reason || strings.nodeState[state];
 }
 
 /** Why there is nothing to see, in a sentence. */

@@ -16,13 +16,13 @@ const device = (node: string, index: number | null, given: Partial<BookedDevice>
 describe("devices in words", () => {
   it("says runs of numbers as such, by node", () => {
     const devices = [0, 1, 2, 3, 6, 8, 9].map((index) => device("n1", index));
-    expect(devicesText(devices)).toBe("n1: 0–3, 6, 8, 9");
-    expect(devicesText([device("n2", 10), device("n2", 9), device("n1", 0)])).toBe("n2: 9, 10 · n1: 0");
+    expect(devicesText(devices)).toBe("n1/0-3,6,8,9");
+    expect(devicesText([device("n2", 10), device("n2", 9), device("n1", 0)])).toBe("n2/9,10 n1/0");
   });
 
   it("names slices by their GPU and what is gone by its UUID", () => {
     expect(devicesText([device("n1", 1, { parent_index: 3 }), device("n1", null, { uuid: "GPU-x" })])).toBe(
-      "n1: 3:1, GPU-x",
+      "n1/3.1,GPU-x",
     );
   });
 });

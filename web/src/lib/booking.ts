@@ -49,13 +49,13 @@ export function readTimeline({ devices, bookings, is_current }: TimelineView): C
   };
 }
 
-/** A GPU is called by its index, a slice by its GPU's and its own. */
+/** A GPU is called by its index, a slice by its GPU's and its own, such as 3.1. */
 export function deviceLabel({ index, parent_index, uuid }: Omit<BookedDevice, "is_gone">): string {
   if (index === null) return uuid;
-  return parent_index === null ? String(index) : `${parent_index}:${index}`;
+  return parent_index === null ? String(index) : `${parent_index}.${index}`;
 }
 
-/** Devices by node in as few words as possible: "h100-01: 0–3, 6". */
+/** Devices by node in as few words as possible, as `gpuherd book` reads them: "h100-01/0-3,6 h100-02/1". */
 export function devicesText(devices: readonly BookedDevice[]): string {
   const byNode = new Map<string, BookedDevice[]>();
   for (const device of devices) {
@@ -63,7 +63,7 @@ export function devicesText(devices: readonly BookedDevice[]): string {
     if (others) others.push(device);
     else byNode.set(device.node_name, [device]);
   }
-  return [...byNode].map(([name, of]) => `${name}: ${numbersText(of)}`).join(" · ");
+  return [...byNode].map(([name, of]) => `${name}/${numbersText(of)}`).join(" ");
 }
 
 function numbersText(devices: readonly BookedDevice[]): string {
@@ -75,9 +75,9 @@ function numbersText(devices: readonly BookedDevice[]): string {
   for (let i = 0; i < sorted.length;) {
     let last = i;
     while (sorted[last + 1] === (sorted[last] ?? 0) + 1) last += 1;
-    parts.push(last > i ? `${sorted[i]}${last > i + 1 ? "–" : ", "}${sorted[last]}` : String(sorted[i]));
+    parts.push(last > i ? `${sorted[i]}${last > i + 1 ? "-" : ","}${sorted[last]}` : String(sorted[i]));
     i = last + 1;
   }
   const others = devices.filter(({ index, parent_index }) => index === null || parent_index !== null);
-  return [...parts, ...others.map(deviceLabel)].join(", ");
+  return [...parts, ...others.map(deviceLabel)].join(",");
 }

@@ -68,7 +68,7 @@ export function change(given: Given = {}): FleetChange {
     time: 1000,
     tick_seconds: 1,
     notices: [],
-    totals: { nodes: {}, devices: {}, models: [] },
+    totals: { nodes: {}, devices: {}, slices: {}, models: [] },
     nodes: [],
     removed: [],
     device_bookings: [],

@@ -67,14 +67,14 @@ function someHerd(): Herd {
 }
 
 const herd = someHerd();
-const rows = (text: string, me: string | null = null): number[] => {
+const rows = (text: string, ...me: string[]): number[] => {
   const selection = select(herd, NOW, parseQuery(text), me);
   return [0, 1, 2, 3, 4, 5, 6].filter((row) => selection.has(row));
 };
 
 describe("select", () => {
   it("means everything without a query", () => {
-    const selection = select(herd, NOW, parseQuery("  "), null);
+    const selection = select(herd, NOW, parseQuery("  "), []);
     expect(selection).toMatchObject({ isAll: true, count: 6 });
     expect(selection.nodes.map(({ node: { name } }) => name)).toEqual([
       "alpha",
@@ -141,8 +141,19 @@ describe("select", () => {
     expect(rows("mine")).toEqual([]);
   });
 
+  it("finds GPUs and slices as people write them", () => {
+    expect(rows("alpha/1")).toEqual([1]);
+    expect(rows("ALPHA.example.org/0-1")).toEqual([0, 1]);
+    expect(rows("alpha/0,2")).toEqual([0, 2]);
+    expect(rows("gamma/0.1")).toEqual([6]);
+    expect(rows("gamma/0")).toEqual([4, 5, 6]);
+    expect(rows("-gamma/0 -beta/0 -alpha/0-2")).toEqual([]);
+    expect(rows("alpha/10")).toEqual([]);
+    expect(rows("lpha/1")).toEqual([]);
+  });
+
   it("shows a slice's GPU with it, and counts only what can be had", () => {
-    const selection = select(herd, NOW, parseQuery("slice free"), null);
+    const selection = select(herd, NOW, parseQuery("slice free"), []);
     expect(selection.nodes[0]?.devices.map((device) => device.row)).toEqual([4, 5]);
     expect(selection.count).toBe(1);
     expect(selection.has(4)).toBe(false);
@@ -150,7 +161,7 @@ describe("select", () => {
 
   it("finds a node without devices by its name and by its trouble", () => {
     const names = (text: string): string[] =>
-      select(herd, NOW, parseQuery(text), null).nodes.map((selected) => selected.node.name);
+      select(herd, NOW, parseQuery(text), []).nodes.map((selected) => selected.node.name);
     expect(names("empty")).toEqual(["empty"]);
     expect(names("trouble")).toContain("empty");
     expect(names("free")).not.toContain("empty");

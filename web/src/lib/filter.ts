@@ -18,6 +18,8 @@ export interface Selection {
   readonly nodes: readonly SelectedNode[];
   /** How many devices are meant, of those that can be had. */
   readonly count: number;
+  /** How many of these are slices. */
+  readonly slices: number;
   has(deviceRow: number): boolean;
 }
 
@@ -34,21 +36,25 @@ interface Words {
 /** An entry is replaced whenever its inventory changes, so words kept by entry are never old. */
 const wordsByNode = new WeakMap<NodeEntry, Words>();
 
-/** `me` is the viewer's user name, `null` where it is not known. */
-export function select(herd: Herd, now: number, query: Query, me: string | null): Selection {
+/** `me` are the viewer's user names; empty where they are not known. */
+export function select(herd: Herd, now: number, query: Query, me: readonly string[]): Selection {
   if (query.terms.length === 0) return selectAll(herd.nodes);
   const matcher = new Matcher(herd, now, query.terms, me);
   const rows = new Set<number>();
   const nodes: SelectedNode[] = [];
   let count = 0;
+  let slices = 0;
   for (const node of herd.nodes) {
     const found = node.devices.filter((_, position) => matcher.matches(node, position));
     if (found.length === 0 && !(node.devices.length === 0 && matcher.matches(node, null))) continue;
-    for (const device of found) rows.add(device.row);
-    count += found.reduce((sum, device) => sum + (device.facts.is_partitioned ? 0 : 1), 0);
+    for (const { row, facts } of found) {
+      rows.add(row);
+      if (!facts.is_partitioned) count += 1;
+      if (facts.kind === "slice") slices += 1;
+    }
     nodes.push({ node, devices: withParents(node, found) });
   }
-  return { isAll: false, nodes, count, has: (row) => rows.has(row) };
+  return { isAll: false, nodes, count, slices, has: (row) => rows.has(row) };
 }
 
 const whole = new WeakMap<readonly NodeEntry[], Selection>();
@@ -58,8 +64,9 @@ function selectAll(all: readonly NodeEntry[]): Selection {
   let selection = whole.get(all);
   if (!selection) {
     const nodes = all.map((node) => ({ node, devices: node.devices }));
-    const count = nodes.reduce((sum, { node }) => sum + node.countable.length, 0);
-    whole.set(all, (selection = { isAll: true, nodes, count, has: () => true }));
+    const devices = all.flatMap(({ countable }) => countable);
+    const slices = devices.filter(({ facts }) => facts.kind === "slice").length;
+    whole.set(all, (selection = { isAll: true, nodes, count: devices.length, slices, has: () => true }));
   }
   return selection;
 }
@@ -75,13 +82,13 @@ class Matcher {
   readonly #herd: Herd;
   readonly #now: number;
   readonly #terms: readonly Term[];
-  readonly #me: string | null;
+  readonly #me: ReadonlySet<string>;
 
-  constructor(herd: Herd, now: number, terms: readonly Term[], me: string | null) {
+  constructor(herd: Herd, now: number, terms: readonly Term[], me: readonly string[]) {
     this.#herd = herd;
     this.#now = now;
     this.#terms = terms;
-    this.#me = me?.toLowerCase() ?? null;
+    this.#me = new Set(me.map((user) => user.toLowerCase()));
   }
 
   /** Whether a device is meant, by its position in the node; `null` asks for a node that has none. */
@@ -117,7 +124,9 @@ class Matcher {
       case "slice":
         return device?.facts.kind === "slice";
       case "mine":
-        return this.#me !== null && usedBy(device, (user) => user === this.#me);
+        return usedBy(device, (user) => this.#me.has(user));
+      case "place":
+        return device !== null && isCalled(node, term.node) && isAt(device.label, term.parts);
       case "name":
         return this.#named(term.field, term.names, node, device);
       case "quantity":
@@ -187,6 +196,17 @@ class Matcher {
     return since === null ? null : this.#now - since;
   }
 }
+
+const isCalled = ({ name, id, host }: NodeEntry, wanted: string): boolean =>
+  [name, id, host?.hostname].some((each) => each?.toLowerCase() === wanted);
+
+/** A GPU is meant with its slices. */
+const isAt = (label: string, parts: readonly (string | readonly [number, number])[]): boolean =>
+  parts.some((part) =>
+    typeof part === "string"
+      ? label === part || label.startsWith(`${part}.`)
+      : part[0] <= parseInt(label, 10) && parseInt(label, 10) <= part[1],
+  );
 
 /** Unknown is neither more nor less than anything. */
 function compare(value: Known, comparison: Comparison, limit: number): boolean {

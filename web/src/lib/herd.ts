@@ -1,7 +1,7 @@
 /** The herd as the stream tells it: a snapshot and then changes, applied in place. */
 import { type Known, NumberColumns } from "./columns";
 import { compareNames } from "./names";
-import { NodeEntry, type OwnProcesses } from "./node";
+import { type DeviceEntry, NodeEntry, type OwnProcesses } from "./node";
 import type { HerdChange } from "./messages";
 import type { DeviceBookingView, DeviceState, FleetNotice, NodeState, OwnCommands, Totals } from "./types";
 
@@ -38,7 +38,7 @@ export type UseNumber = (typeof USE_NUMBERS)[number];
 const MEBIBYTE = 2 ** 20;
 const MEGAHERTZ = 1e6;
 const NO_BOOKINGS: readonly DeviceBookingView[] = [];
-const NO_TOTALS: Totals = { nodes: {}, devices: {}, models: [] };
+const NO_TOTALS: Totals = { nodes: {}, devices: {}, slices: {}, models: [] };
 
 export class Herd {
   tick: number | null = null;
@@ -75,6 +75,17 @@ export class Herd {
 
   deviceState(row: number): DeviceState {
     return this.#deviceStates[row] ?? "unknown";
+  }
+
+  /** How many of a node's devices are free; a GPU that is split is had through its slices. */
+  freeOf(devices: readonly DeviceEntry[]): { readonly gpus: number; readonly slices: number } {
+    let [gpus, slices] = [0, 0];
+    for (const { row, facts } of devices)
+      if (!facts.is_partitioned && this.deviceState(row) === "free") {
+        if (facts.kind === "slice") slices += 1;
+        else gpus += 1;
+      }
+    return { gpus, slices };
   }
 
   deviceReason(row: number): string {

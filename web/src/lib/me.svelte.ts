@@ -1,4 +1,5 @@
-/** Which user the viewer is, as they said so in this browser. Nothing is allowed or refused by it. */
+/** Which users of the nodes the viewer is: as the hub says of who is logged in, else as they said so in this browser. */
+import { session } from "./session.svelte";
 
 const KEY = "gpuherd.me";
 const LONGEST_NAME = 64;
@@ -6,7 +7,23 @@ const LONGEST_NAME = 64;
 class Me {
   #user = $state<string | null>(recall());
 
-  /** `null` where it is not known. */
+  /** Whether the hub knows it. Nobody is then asked for a name. */
+  get isLoggedIn(): boolean {
+    return session.person !== null;
+  }
+
+  /** Empty where it is not known. */
+  get users(): readonly string[] {
+    const { person } = session;
+    if (person) return person.linux_names ?? [];
+    return this.#user === null ? [] : [this.#user];
+  }
+
+  has(user: string | null): boolean {
+    return user !== null && this.users.includes(user);
+  }
+
+  /** What someone without a login calls themselves. Nothing is allowed or refused by it. */
   get user(): string | null {
     return this.#user;
   }

@@ -13,7 +13,7 @@ describe("NodeEntry", () => {
         ],
       }),
     );
-    expect(entry.devices.map((device) => device.label)).toEqual(["3", "3:0", "3:1"]);
+    expect(entry.devices.map((device) => device.label)).toEqual(["3", "3.0", "3.1"]);
     expect(entry.countable.map((device) => device.row)).toEqual([1, 2]);
     expect(entry.models()).toEqual([{ shortName: "A100", count: 1 }]);
   });

@@ -103,7 +103,7 @@ export class NodeEntry {
 }
 
 /**
- * Devices with their positions, by index, each GPU followed by its slices. A missing GPU is told last. It comes before
+ * Devices with their positions, by index, each GPU followed by its slices. The hub lists missing GPUs last. Here, one comes before
  * the one that has its index now: the driver counts those that are there.
  */
 function inOrder(devices: readonly DeviceInventory[]): [DeviceInventory, number][] {
@@ -119,10 +119,14 @@ function inOrder(devices: readonly DeviceInventory[]): [DeviceInventory, number]
     .map(({ device, position }) => [device, position]);
 }
 
-/** A GPU is called by its index; a slice by its parent's and its own, such as 3:1. */
+/** A device as people write it everywhere: `gpu01/3`, of a slice `gpu01/3.1`. */
+export const deviceName = (node: { readonly name: string }, device: { readonly label: string }): string =>
+  `${node.name}/${device.label}`;
+
+/** A GPU is called by its index; a slice by its parent's and its own, such as 3.1. */
 function labelOf(device: DeviceInventory, indexes: ReadonlyMap<string, number>): string {
   const { kind, index, parent_uuid } = device.facts;
   if (kind !== "slice") return String(index);
   const parent = parent_uuid ? indexes.get(parent_uuid) : undefined;
-  return parent === undefined ? String(index) : `${parent}:${index}`;
+  return parent === undefined ? String(index) : `${parent}.${index}`;
 }

@@ -94,8 +94,8 @@ export async function request<Answer = void>(
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;
-    if (deadline.aborted) throw new HubError(0, "slow", "The hub took too long to answer. Try again.");
-    throw new HubError(0, "unreachable", "The hub cannot be reached. Try again in a moment.");
+    if (deadline.aborted) throw new HubError(0, "slow", "The hub took too long to respond. Try again.");
+    throw new HubError(0, "unreachable", "Cannot reach the hub. Try again in a moment.");
   }
   const answer = parse(text);
   if (response.ok && answer !== UNREADABLE) return answer as Answer;

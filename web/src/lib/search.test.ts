@@ -24,6 +24,19 @@ describe("parseQuery", () => {
     ]);
   });
 
+  it("reads devices as people write them, and no UUID as such", () => {
+    expect(meanings("GPU01/3 a-1/0-3,6 n/3.1")).toEqual([
+      { kind: "place", node: "gpu01", parts: ["3"] },
+      { kind: "place", node: "a-1", parts: [[0, 3], "6"] },
+      { kind: "place", node: "n", parts: ["3.1"] },
+    ]);
+    const text = "mig-gpu-0c6e5a1b-1111-2222-3333-444455556666/1/0";
+    expect(meanings(text)).toEqual([{ kind: "text", text }]);
+    expect(meanings("gpu01/ /3 a/b")).toEqual(
+      ["gpu01/", "/3", "a/b"].map((each) => ({ kind: "text", text: each })),
+    );
+  });
+
   it("keeps blanks in quotes together and turns a minus around", () => {
     expect(meanings('-offline -"two words" -')).toEqual([
       { not: { kind: "state", states: ["offline"] } },

@@ -19,6 +19,12 @@ export interface SearchName {
 type Meaning =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "state"; readonly states: readonly DeviceState[] }
+  /** Devices of a node as people write them: `gpu01/3`, `gpu01/3.1`, `gpu01/0-3,6`; a range as its two ends. */
+  | {
+      readonly kind: "place";
+      readonly node: string;
+      readonly parts: readonly (string | readonly [number, number])[];
+    }
   | { readonly kind: "name"; readonly field: NameField; readonly names: readonly SearchName[] }
   | {
       readonly kind: "quantity";
@@ -46,6 +52,8 @@ export interface Query {
 
 const TOKEN = /-?(?:[^\s"]|"[^"]*(?:"|$))+/g;
 const QUANTITY = /^([a-z]+)(>=|<=|≥|≤|>|<|=)(.*)$/is;
+/** No UUID is one, though those of some slices have slashes in them. */
+const PLACE = /^(?!(?:gpu|mig)-[\da-f]{8}|mig-gpu-)([^/]+)\/((?:\d+(?:[.-]\d+)?)(?:,\d+(?:[.-]\d+)?)*)$/;
 const FIELD = /^([a-z]+):(.*)$/is;
 
 const STATE_WORDS: Readonly<Record<string, readonly DeviceState[]>> = {
@@ -162,8 +170,17 @@ function readTerm(body: string): Meaning | ComplaintReason | null {
   if (states) return { kind: "state", states };
   const single = own(SINGLE_WORDS, lower);
   if (single) return { kind: single };
+  const place = PLACE.exec(lower);
+  if (place) return { kind: "place", node: place[1] ?? "", parts: readParts(place[2] ?? "") };
   const text = unquote(lower);
   return text ? { kind: "text", text } : null;
+}
+
+function readParts(text: string): (string | readonly [number, number])[] {
+  return text.split(",").map((part) => {
+    const [first = "", last] = part.split("-");
+    return last === undefined ? first : ([Number(first), Number(last)] as const);
+  });
 }
 
 function readQuantity(name: string, sign: string, value: string): Meaning | ComplaintReason {

@@ -5,15 +5,41 @@ import type { Trouble } from "./stream";
 import type { DeviceState, NodeState, NodeWay } from "./types";
 
 const plural = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
+const slicesText = (slices: number): string => plural(slices, "slice", "slices");
+/** GPUs and slices are counted apart. */
+const devices = (gpus: number, slices: number): string =>
+  slices === 0 || gpus > 0
+    ? [plural(gpus, "GPU", "GPUs"), ...(slices > 0 ? [slicesText(slices)] : [])].join(" and ")
+    : slicesText(slices);
+const free = (gpus: number, slices: number): string =>
+  slices === 0 ? `${gpus} free` : `${gpus > 0 ? `${gpus} + ` : ""}${slicesText(slices)} free`;
+
+/** What the hub calls the type of a GPU whose product name nobody knows. */
+const UNKNOWN_TYPE = "unknown type";
+/** Whether to offer a type where one can be chosen. */
+export const isKnownType = (name: string): boolean => name !== "" && name !== UNKNOWN_TYPE;
 
 export const strings = {
   product: "gpuherd",
   unknownValue: "–",
   unknownUser: "unknown user",
-  unknownName: "unnamed",
+  unknownType: UNKNOWN_TYPE,
+  devices,
+  free,
 
   title: {
-    live: (free: number): string => `${free} free`,
+    pages: {
+      users: "Users",
+      usage: "Usage",
+      timeline: "Bookings",
+      bookings: "My bookings",
+      account: "Account",
+      admin: "Administration",
+      login: "Log in",
+      setup: "Set up",
+      wall: "Wall",
+    },
+    live: free,
     notLive: "not live",
     paused: "paused",
   },
@@ -37,14 +63,14 @@ export const strings = {
   } satisfies Record<NodeState, string>,
 
   way: {
-    push: "its agent, which reports",
-    pull: "its agent, which is asked",
+    push: "agent (push)",
+    pull: "agent (pull)",
     ssh: "SSH",
-    file: "dropped files",
-    gpustat: "gpustat (old protocol)",
-    node_info: "node_info (old protocol)",
-    xmlrpc: "XML-RPC (old protocol)",
-    http_files: "files over HTTP (old protocol)",
+    file: "files",
+    gpustat: "gpustat (legacy)",
+    node_info: "node_info (legacy)",
+    xmlrpc: "XML-RPC (legacy)",
+    http_files: "files over HTTP (legacy)",
   } satisfies Record<NodeWay, string>,
 
   notices: {
@@ -63,7 +89,7 @@ export const strings = {
   },
 
   shell: {
-    skip: "Skip to the content",
+    skip: "Skip to content",
     navigation: "Pages",
     pages: { herd: "Herd", users: "Users", timeline: "Bookings", usage: "Usage" },
     controls: "Page controls",
@@ -83,7 +109,7 @@ export const strings = {
       update: (when: string): string => `Last update ${when}`,
       zone: (zone: string): string => `Times in ${zone}`,
       api: "API",
-      names: "Everyone in this network sees names, without a login",
+      names: "User names are visible without a login",
     },
   },
 
@@ -92,47 +118,46 @@ export const strings = {
     you: "Account menu",
     menu: (name: string): string => `${name}: account and log out`,
     ended: "You are logged out.",
-    endedHint: "Your login has ended; what is on this page stays.",
+    endedHint: "Nothing on this page is lost.",
     nobody:
-      "Nobody has an account yet: to make the first, open the link that gpuherd printed at its start, or run",
+      "There are no accounts yet. To create the first, open the link that the hub printed when it started, or run",
     setup: "gpuherd hub setup-link",
-    missing: "Records are missing: restore a backup, or start afresh with",
+    missing: "The database is empty. Restore a backup, or start with an empty one:",
     afresh: "gpuherd hub start-afresh",
   },
 
   banner: {
-    title: (age: string): string => `Not live: this is how things were ${age} ago.`,
-    paused: (when: string): string => `Paused: this is how things were at ${when}.`,
+    title: (age: string): string => `Not live: this data is ${age} old.`,
+    paused: (when: string): string => `Paused: this data is from ${when}.`,
     trouble: {
-      closed: "The connection to the hub is lost; trying again.",
-      refused: "The hub refuses the connection for now; trying again.",
-      silent: "The hub does not respond; waiting for it.",
-      gap: "A message was missed; reloading everything.",
-      unreadable: "The hub sent something this page cannot read. Reload the page if this stays.",
-      slept: "This device slept or its clock was set; reloading everything.",
+      closed: "The connection to the hub was lost; reconnecting.",
+      refused: "The hub refuses the connection; trying again.",
+      silent: "The hub does not respond; waiting.",
+      gap: "A message is missing; reloading the data.",
+      unreadable: "The hub sent something this page cannot read. If this message stays, reload the page.",
+      slept: "This device was asleep or its clock was changed; reloading the data.",
     } satisfies Record<Trouble, string>,
   },
 
   start: {
     connecting: "Connecting to the hub …",
     notConnected: "Not connected to the hub",
-    notConnectedHint: "Nothing was received yet. If this stays:",
+    notConnectedHint: "No data has arrived yet. If this message stays:",
     remedies: [
-      "See whether the hub is running, and what it says of itself:",
-      "If a proxy stands in front of it, let it pass event streams on unbuffered.",
-      "This page tries again by itself; you need not reload it.",
+      "Check that the hub is running. On its machine, run:",
+      "If there is a proxy in front of the hub, turn off buffering for event streams.",
+      "You do not need to reload: this page keeps trying.",
     ],
-    notFound: "There is no such page",
+    notFound: "Page not found",
   },
 
   commands: {
     doctor: "gpuherd doctor",
-    doctorOf: "gpuherd doctor HOST",
-    demo: "make demo",
+    doctorOf: (node: string): string => `gpuherd doctor ${node}`,
+    demo: "gpuherd demo",
   },
 
   summary: {
-    devices: (count: number): string => plural(count, "GPU", "GPUs"),
     nodes: (count: number): string => plural(count, "node", "nodes"),
   },
 
@@ -142,10 +167,10 @@ export const strings = {
     collapseAll: "Collapse all",
     toggle: (name: string): string => `Details of ${name}`,
     wasLive: "was live",
-    free: (count: number): string => `${count} free`,
+    noReport: (time: string): string => `No report for ${time}.`,
     noGpu: "no GPU",
     lastContact: (age: string): string => `${age} ago`,
-    noContact: "no contact yet",
+    noContact: "never reported",
     contactTitle: (when: string): string => `Last report: ${when}`,
     cpu: "CPU",
     memory: "RAM",
@@ -167,16 +192,16 @@ export const strings = {
     memory: "Memory",
     swap: "Swap",
     load: "Load",
-    uptime: "Up",
+    uptime: "Uptime",
     addresses: "Addresses",
     agent: "Agent",
-    way: "Reached by",
-    interval: "Reports every",
+    way: "Connection",
+    interval: "Interval",
     skew: "Clock",
     skewAhead: (by: string): string => `${by} ahead of the hub`,
     skewBehind: (by: string): string => `${by} behind the hub`,
-    skewNone: "in step with the hub",
-    calledItself: "Calls itself",
+    skewNone: "in sync",
+    calledItself: "Host name",
     of: (used: string, total: string): string => `${used} of ${total}`,
   },
 
@@ -224,9 +249,9 @@ export const strings = {
     command: "Command",
     cores: (value: string): string => `${value} cores`,
     graphics: "graphics",
-    gone: "dead, memory still held",
-    goneTitle: "The driver still lists this process, the operating system does not",
-    ramTitle: "Main memory of the host",
+    gone: "ended, memory still held",
+    goneTitle: "The driver still lists this process, but the operating system does not",
+    ramTitle: "Main memory of the node",
     container: (name: string): string => `container ${name}`,
     job: (name: string): string => `job ${name}`,
     unknownCommand: "command unknown",
@@ -244,20 +269,18 @@ export const strings = {
 
   problem: {
     heading: "Problems",
-    since: (age: string): string => `for ${age}`,
-    noDevices: "No GPU on this node",
-    noSlices: "The GPUs of this node are split, and there is no slice yet",
-    neverHint: "This node has joined but never sent a report. Is its agent running?",
-    nothingYet: "Nothing is known of this node yet",
+    since: (age: string): string => `· for ${age}`,
+    noDevices: "No GPU found on this node",
+    noSlices: "MIG is on, but the GPUs of this node have no slices yet",
+    neverHint: "This node is enrolled but has never sent a report. Check that its agent is running.",
+    nothingYet: "No data from this node yet",
     neverReached: (way: string): string =>
-      `The hub has not had an answer from it by ${way}. What it met with stands above.`,
-    noDevicesWhy:
-      "Its processors and disks are watched all the same. To learn why it has none, run on the hub",
-    noDevicesHint: "To see gpuherd with simulated cards, run",
+      `The hub has not reached this node yet (connection: ${way}). The reason is shown above.`,
+    noDevicesWhy: "CPU, memory and disks are still monitored. To find out why, run on the hub's machine:",
   },
 
   pages: {
-    outdated: "This part of the page could not be loaded; the hub may have been updated.",
+    outdated: "Could not load this part of the page. The hub may have been updated.",
     reload: "Reload the page",
   },
 
@@ -266,22 +289,23 @@ export const strings = {
     freeThen: (age: string): string => `Free ${age} ago`,
     heldIdle: "Held idle",
     nextFree: "Next free",
-    freeNone: "No GPU is known to be free.",
+    freeNone: "No free GPUs.",
+    andSlices: (count: number): string => `+ ${slicesText(count)}`,
     most: (count: number): string => `${count} on`,
     modelTitle: (name: string): string => `Show free ${name}`,
     modelMix: (parts: string): string => `States: ${parts}`,
-    together: (gpus: number, nodes: number): string => `${gpus} in one node: ${nodes}`,
-    away: (count: number): string => `${count} not reporting`,
-    awayTitle: "GPUs of which nothing is known now; they are not counted as free",
-    togetherTitle: (gpus: number): string => `Nodes with ${gpus} or more free GPUs of one model`,
+    together: (gpus: number, nodes: number): string => `${plural(nodes, "node", "nodes")} with ${gpus}+ free`,
+    notCounted: "Not counted as free",
+    togetherTitle: (gpus: number): string => `Nodes with at least ${gpus} free GPUs of one type`,
     moreModels: (count: number): string => `${count} more`,
     fewer: "Fewer",
-    heldNone: "No GPU is known to be held idle.",
+    heldNone: "No GPUs held idle.",
     holder: (devices: number): string => plural(devices, "GPU", "GPUs"),
     heldFor: (age: string): string => `for ${age}`,
-    holderTitle: (user: string, when: string): string => `Idle GPUs of ${user}, the first since ${when}`,
+    holderTitle: (user: string, when: string): string =>
+      `GPUs that ${user} holds idle, the first since ${when}`,
     unknownNext: "Unknown",
-    unknownNextWhy: "No running booking or job limit says when, so nothing can be promised.",
+    unknownNextWhy: "No booking ends soon. When programs end is not known.",
     nextWhy: (node: string, holder: string, at: string): string =>
       `${node}: booking of ${holder} ends${at && ` at ${at}`}`,
 
@@ -295,39 +319,41 @@ export const strings = {
     mineOf: (user: string): string => `Mine (${user})`,
     mineField: "Your user name",
     mineSave: "Show mine",
-    mineChange: "Change the user name",
+    mineChange: "Change user name",
     trouble: "Problems",
-    troubleTitle: "Nodes and GPUs with something wrong",
+    troubleTitle: "Nodes and GPUs with a problem",
 
     search: {
       label: "Search the herd",
-      placeholder: "Search hosts, users, GPUs, states",
-      clear: "Clear the search",
-      tryThese: "Try",
+      placeholder: "Search nodes, users, GPUs, states",
+      clear: "Clear search",
+      tryThese: "Examples",
       examples: [
-        { query: "free mem>=80G", means: "free GPUs with 80 GB" },
-        { query: "free>=4", means: "nodes with four free GPUs" },
-        { query: "held idle>30m", means: "held idle for half an hour" },
-        { query: "busy util<10", means: "busy, but hardly" },
+        { query: "free mem>=80G", means: "free, with at least 80 GB" },
+        { query: "free>=4", means: "nodes with at least 4 free GPUs" },
+        { query: "held idle>30m", means: "held idle for over 30 minutes" },
+        { query: "busy util<10", means: "busy, but below 10 %" },
         { query: "user:NAME", means: "GPUs of a user" },
-        { query: "host:h100-*", means: "hosts by name" },
-        { query: "-offline", means: "all but these" },
+        { query: "node:h100-*", means: "nodes by name" },
+        { query: "gpu01/3", means: "one GPU" },
+        { query: "-offline", means: "everything that is not offline" },
       ],
       complaint: {
         size: "needs a size, such as mem>40G",
         time: "needs a time, such as idle>30m",
         percent: "needs a percentage, such as util<10",
         number: "needs a number, such as temp>80",
-        field: "is not known here; try user:, host:, type:, mem>, util<, idle>",
+        field: "is not a search term; try user:, node:, type:, mem>, util<, idle>",
         name: "needs a name, such as user:anna",
       } satisfies Record<ComplaintReason, string>,
-      leftOut: (source: string, why: string): string => `“${source}” ${why}. It is left out for now.`,
+      leftOut: (source: string, why: string): string => `“${source}” ${why}. It is ignored for now.`,
     },
 
-    found: (devices: number, total: number, nodes: string): string =>
-      `${devices} of ${total} GPUs on ${nodes}`,
-    nothing: "Nothing matches.",
-    nothingHint: "Take a term out of the search, or",
+    /** `total` is of GPUs and slices together. */
+    found: (gpus: number, slices: number, total: number, nodes: string): string =>
+      `${slices === 0 ? `${gpus} of ${plural(total, "GPU", "GPUs")}` : devices(gpus, slices)} on ${nodes}`,
+    nothing: "No matches.",
+    nothingHint: "Remove a term from the search, or",
     clearFilter: "show everything",
     group: "Group",
     groups: { node: "Node", type: "Type", user: "User" } satisfies Record<Grouping, string>,
@@ -339,26 +365,26 @@ export const strings = {
     groupFree: (free: number, devices: number): string => `${free} of ${devices} free`,
     groupDevices: (devices: number): string => plural(devices, "GPU", "GPUs"),
     nobody: "Nobody",
-    unknownOwner: "Unknown owner",
+    unknownOwner: "Unknown user",
     noDevice: "No GPU",
 
     map: {
-      label: (free: number, total: number): string =>
-        `Map of all GPUs by node: ${free} of ${total} free. Arrow keys move, Enter opens. The list below says the same in words.`,
-      cell: (node: string, gpu: string, model: string): string => `${node}, GPU ${gpu}, ${model}`,
-      bare: "no GPU to be seen",
+      label: (free: string): string =>
+        `Map of all GPUs by node: ${free} free. Arrow keys move, Enter opens. The list below has the same data.`,
+      cell: (device: string, model: string): string => `${device}, ${model}`,
+      bare: "no GPU found",
       utilization: "Utilisation",
       memory: "Memory",
       users: "Users",
       nobody: "nobody",
-      excluded: "not in the search",
+      excluded: "does not match the search",
     },
 
     node: {
       page: (name: string): string => `Page of ${name}`,
       driver: (version: string): string => `driver ${version}`,
       addresses: "Addresses",
-      hidden: (count: number): string => `${plural(count, "GPU", "GPUs")} not in the search`,
+      hidden: (count: number): string => `${plural(count, "GPU does", "GPUs do")} not match the search`,
       cpuTitle: (load: string, threads: string): string => `Load ${load} on ${threads}`,
     },
 
@@ -371,8 +397,8 @@ export const strings = {
       others: (count: number): string => plural(count, "smaller process", "smaller processes"),
       othersTitle: (processes: string, memory: string, share: string): string =>
         `${processes} · ${memory} (${share})`,
-      unattributed: "not told whose",
-      unattributedTitle: (memory: string): string => `${memory} that no process accounts for`,
+      unattributed: "unknown process",
+      unattributedTitle: (memory: string): string => `${memory} that belongs to no known process`,
     },
   },
 } as const;

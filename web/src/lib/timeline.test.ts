@@ -72,7 +72,7 @@ describe("what is selected", () => {
   const noon = at("2026-11-16T12:00:00Z");
   const herd = new Herd();
   herd.apply(change({ nodes: [node(0, { devices: [0, 1, 2, 3, 4].map((i) => gpu(i, i)) })] }));
-  const rows = rowsOf(select(herd, 0, parseQuery(""), null), () => false);
+  const rows = rowsOf(select(herd, 0, parseQuery(""), []), () => false);
   const cell = (row: number, moment: number): Cell => ({ key: rows[row]?.key ?? "", at: moment });
 
   it("is as fine as a pointer can aim", () => {
@@ -132,7 +132,7 @@ describe("lines and what is in the way", () => {
       ],
     }),
   );
-  const all = select(herd, 0, parseQuery(""), null);
+  const all = select(herd, 0, parseQuery(""), []);
   const uuids = (found: readonly { device: { facts: { uuid: string } } }[]): string[] =>
     found.map(({ device }) => device.facts.uuid);
 

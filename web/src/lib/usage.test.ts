@@ -101,7 +101,7 @@ describe("the figures on top", () => {
     });
     const [hours, efficiency, waste, used] = figuresOf(report(), before);
     expect(hours).toMatchObject({ value: "100", was: "80", change: "+25 %" });
-    expect(hours?.details).toEqual(["25 % of 400 that the herd could give"]);
+    expect(hours?.details).toEqual(["25 % of 400 available GPU-hours"]);
     expect(efficiency).toMatchObject({ value: "74 %", was: "70 %", change: "+4 points" });
     expect(waste).toMatchObject({ value: "25", was: "25", change: null });
     expect(used).toMatchObject({ value: "30", unit: "kWh", was: "60 kWh", change: "−50 %" });
@@ -113,10 +113,10 @@ describe("the figures on top", () => {
       totals: figures({ efficiency: null, energy_kwh: null, mean_utilization: null }),
     });
     const [hours, efficiency, , used] = figuresOf(unknown, null);
-    expect(hours?.details).toEqual(["what the herd could have given is not known"]);
+    expect(hours?.details).toEqual(["available GPU-hours unknown"]);
     expect(hours).toMatchObject({ was: null, change: null });
     expect(efficiency).toMatchObject({ value: "–", was: null, change: null });
-    expect(used).toMatchObject({ value: "–", details: ["no device told its power"] });
+    expect(used).toMatchObject({ value: "–", details: ["no device reports its power"] });
     expect(used?.unit).toBeUndefined();
   });
 
@@ -126,6 +126,6 @@ describe("the figures on top", () => {
       null,
     );
     expect(waste?.details).toContain("cost 30 EUR");
-    expect(used?.details).toContain("all use cost 120 EUR");
+    expect(used?.details).toContain("total cost 120 EUR");
   });
 });

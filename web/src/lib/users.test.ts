@@ -59,20 +59,20 @@ function row(user: string | null): UserRow {
 
 function places(of: UserRow | ReturnType<typeof holdersOf>["free"]): string {
   return of.places
-    .map(({ node, devices }) => `${node.name}-${devices.map(({ device }) => device.label).join(",")}`)
+    .map(({ node, devices }) => `${node.name}/${devices.map(({ device }) => device.label).join(",")}`)
     .join(" ");
 }
 
 describe("holdersOf", () => {
   it("gathers devices by host, memory and processes per user", () => {
-    expect(places(row("ada"))).toBe("alpha-0,1 beta-0");
+    expect(places(row("ada"))).toBe("alpha/0,1 beta/0");
     expect(row("ada")).toMatchObject({ devices: 3, memoryBytes: 40 * GIB, processes: 3 });
   });
 
   it("tells busy from held idle, and since when", () => {
     expect(row("ada")).toMatchObject({ busyDevices: 1, idleDevices: 2, otherDevices: 0, idleSince: 500 });
     expect(row("bo")).toMatchObject({ busyDevices: 1, idleDevices: 0, idleSince: null });
-    expect(row(null)).toMatchObject({ busyDevices: 0, idleDevices: 0, otherDevices: 1 });
+    expect(row(null)).toMatchObject({ busyDevices: 0, idleDevices: 0, offlineDevices: 1, otherDevices: 0 });
   });
 
   it("divides a shared device by memory", () => {
@@ -101,7 +101,7 @@ describe("holdersOf", () => {
 
   it("counts what is free", () => {
     const { free, devices } = holdersOf(herd());
-    expect(places(free)).toBe("alpha-2");
+    expect(places(free)).toBe("alpha/2");
     expect([free.devices, devices, free.fraction]).toEqual([1, 5, 0.2]);
     expect(free.memoryBytes).toBe(80 * GIB);
   });
@@ -123,7 +123,7 @@ describe("holdersOf", () => {
       }),
     );
     expect(holdersOf(made).devices).toBe(2);
-    expect(places(holdersOf(made).free)).toBe("node0-3:0,3:1");
+    expect(places(holdersOf(made).free)).toBe("node0/3.0,3.1");
   });
 
   it("has nothing to say of an empty herd", () => {

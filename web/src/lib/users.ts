@@ -9,7 +9,7 @@ export interface PlacedDevice {
   readonly state: DeviceState;
 }
 
-/** The devices of one node, such as `host-0,1`. */
+/** The devices of one node, such as `gpu01/0,1`. */
 export interface Place {
   readonly node: NodeEntry;
   readonly devices: readonly PlacedDevice[];
@@ -30,7 +30,9 @@ export interface UserRow {
   readonly processes: number;
   readonly busyDevices: number;
   readonly idleDevices: number;
-  /** Neither at work nor idle as far as is known: silent nodes, faults. */
+  /** On nodes that are stale or offline. */
+  readonly offlineDevices: number;
+  /** Neither busy nor idle as far as is known: faults and the like. */
   readonly otherDevices: number;
   /** Since when the device that has been held idle longest is idle. */
   readonly idleSince: Known;
@@ -79,6 +81,7 @@ class Gathering {
   held = 0;
   busyDevices = 0;
   idleDevices = 0;
+  offlineDevices = 0;
   idleSince: Known = null;
 
   constructor(readonly user: string | null) {}
@@ -87,10 +90,11 @@ class Gathering {
     if (!this.places.note(node, device, state)) return;
     if (state === "busy") this.busyDevices += 1;
     else if (state === "held") this.idleDevices += 1;
+    else if (state === "stale" || state === "offline") this.offlineDevices += 1;
   }
 
   row(all: number): UserRow {
-    const { busyDevices, idleDevices } = this;
+    const { busyDevices, idleDevices, offlineDevices } = this;
     return {
       user: this.user,
       places: this.places.list,
@@ -101,7 +105,8 @@ class Gathering {
       processes: this.processes.size,
       busyDevices,
       idleDevices,
-      otherDevices: this.places.count - busyDevices - idleDevices,
+      offlineDevices,
+      otherDevices: this.places.count - busyDevices - idleDevices - offlineDevices,
       idleSince: this.idleSince,
     };
   }

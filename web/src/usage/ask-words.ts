@@ -1,15 +1,15 @@
-/** Every word of who holds GPUs: apart, since the page of users has it, too. */
+/** Who to ask for a GPU; apart, since the users page has it, too. */
 import type { TrendRow } from "../lib/usage";
 
 export const askWords = {
   loading: "Loading …",
   heading: "Who to ask",
-  label: "Who holds GPUs now, and held them recently",
-  hint: "GPUs held now and on average; arrows show whether it is more or less now. For free GPUs, “booked now” counts those that nobody has booked.",
+  label: "Who uses GPUs now and used them recently",
+  hint: "GPUs in use now, and on average. Arrows show whether use is rising or falling. In the row of free GPUs, “booked now” counts those that no one has booked.",
   user: "User",
   reserved: "Booked now",
   used: "Used now",
-  idle: "Idle now",
+  idle: "Held idle now",
   mean_2h: "2 h",
   mean_24h: "24 h",
   mean_1w: "1 week",
@@ -17,11 +17,11 @@ export const askWords = {
     TrendRow["trend"],
     string
   >,
-  trendTitle: "Average of this time; the arrow tells whether more or less is used now",
+  trendTitle: "Average; the arrow shows whether use is higher or lower now",
   free: "free",
-  none: "Nobody has held a GPU lately.",
-  more: "All figures",
+  none: "No one has used a GPU lately.",
+  more: "Show all",
   count: (count: number): string => `${count} ${count === 1 ? "user" : "users"}`,
-  failed: "The averages could not be loaded.",
+  failed: "Could not load the averages.",
   earlier: (date: string): string => `Until ${date}, the averages are those of the older page.`,
 } as const;
