@@ -30,8 +30,8 @@ __all__ = ["MISSING", "RecordsCare", "forget_seen", "refuse_missing", "start_afr
 log = logging.getLogger(__name__)
 
 MISSING = (
-    "records are missing: the database is empty, although this hub has had nodes or accounts; stop the hub, then restore "
-    "a backup with `gpuherd hub restore FILE`, or start afresh with `gpuherd hub start-afresh`"
+    "records are missing: the database is empty, although this hub has had nodes or accounts; stop the hub, then "
+    "restore a backup with `gpuherd hub restore FILE`, or start afresh with `gpuherd hub start-afresh`"
 )
 FULL = (
     "the hub's disk is full: everything can be read, but nothing can be changed or recorded; free some space"

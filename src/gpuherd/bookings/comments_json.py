@@ -94,7 +94,9 @@ def read_comments(content: bytes, zone: tzinfo) -> Comments:
     ``Refused`` if it is no such file as a whole, or only half of one; the text names the line.
     """
     if len(content) > MAX_FILE_BYTES:
-        raise Refused("comments_too_large", f"{too_large(content, MAX_FILE_BYTES)}, so it is not a comments.json")
+        raise Refused(
+            "comments_too_large", f"{too_large(content, MAX_FILE_BYTES)}, so it is not a comments.json"
+        )
     hosts = _read_hosts(_text(content))
     reason = "is in the file twice; keep one, the last is used"
     complaints = [

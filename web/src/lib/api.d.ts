@@ -1,4 +1,4 @@
-// Generated from OpenAPI 65f101ea671df6cb47849450363435e2e6965d5c5e99075633483498cfa1013b by `npm run generate`; do not edit.
+// Generated from OpenAPI 8811c6f87b53748585f0d65387f07bf4b7e264cff40ef78c9e2d4d4517c26bb9 by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {

@@ -66,7 +66,9 @@ DAMAGED = [
     Damage("index.php", "<?php $HOSTS = ['a' => 'A', 'b' => f()];", "line 1: .*write 'key' =>", 'a = "A"'),
     Damage("backend.env", "AUTH_USER=us\nAUTH_PASS=\n", "backend.env:2: AUTH_PASS is empty; write"),
     Damage("hosts.json", '{"gpu1": 7}', "JSON without"),
-    Damage("hosts.json", '{"gpu1": "one",\n "z": null}', 'line 2: "z": .*is not a string; write', 'gpu1 = "one"'),
+    Damage(
+        "hosts.json", '{"gpu1": "one",\n "z": null}', 'line 2: "z": .*is not a string; write', 'gpu1 = "one"'
+    ),
     Damage(
         "hosts.json",
         '{"gpu1": "one",\n "../x": "y"}',
