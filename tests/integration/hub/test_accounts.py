@@ -133,6 +133,7 @@ def test_a_token_makes_no_door_that_outlives_it(tmp_path: Path, tally: Tally) ->
                     ("POST", f"accounts/{desk.admin.id}/password", None),
                     ("PATCH", path, {"role": "admin"}),
                     ("PATCH", path, {"is_disabled": False, "groups": []}),
+                    ("PATCH", path, {"is_disabled": False}),
                     ("PATCH", path, {"groups": ["speech"]}),
                     ("PATCH", path, {"linux_names": ["root-user"]}),
                     ("DELETE", path, None),
