@@ -141,6 +141,8 @@ def test_the_readmes_caddy_block_passes_one_address_on_and_a_page_that_needs_no_
         assert urlsplit(page.url)[2:4] == ("/gpus", "one-page")
         expect(page.get_by_text("write a star")).to_be_visible()
         assert page.locator("html").get_attribute("data-reload") == "15"
+        page.get_by_role("link", name="Try the live page").click()
+        expect(page.get_by_role("heading", name="one-page")).to_be_visible()
         page.goto("about:blank")
         complaints.messages.clear()  # of files that are empty
     with old_front_door("caddy", tmp_path / "star", port, caddy_site=OLD_CADDY_WITH_STAR) as door:

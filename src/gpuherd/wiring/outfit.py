@@ -114,6 +114,7 @@ class ConfiguredOutfit:
             zone=read_zone(zone),
             reload_seconds=ONE_PAGE_SECONDS,
             old_after_seconds=3 * ONE_PAGE_SECONDS,
+            live_page=self._config.hub.mount or "/",
             remark="The proxy passes on only this address, so this page reloads instead of being live, and nobody can "
             "log in. In Caddy, write a star: reverse_proxy /gpus* localhost:8042",
         )

@@ -42,6 +42,8 @@ class PageSettings(Struct, frozen=True, kw_only=True):
     """Names of files beside the page that hold the same."""
     remark: str | None = None
     """What readers should know about the page itself."""
+    live_page: str | None = None
+    """Address of the hub's own page."""
 
 
 def herd_page(herd: Herd, settings: PageSettings) -> bytes:
@@ -168,6 +170,8 @@ def _footer(settings: PageSettings) -> list[str]:
         parts.append(f"<p>The page reloads every {settings.reload_seconds} s, unless details are open.</p>\n")
     if settings.remark is not None:
         parts.append(f"<p>{escape(settings.remark, 512)}</p>\n")
+    if settings.live_page is not None:
+        parts.append(f'<p><a href="{escape(settings.live_page)}">Try the live page</a></p>\n')
     parts.append(
         "<p>Written by gpuherd. Open a GPU to see who is on it, since when, and who has booked it.</p>\n"
     )
