@@ -52,7 +52,7 @@ def command(
     """
     with telling():
         herd = look(hub_url, token_file, here=here, is_brief=True).herd
-        holders = sorted(holders_of(herd), key=_SORTINGS[sort])
+        holders = sorted(holders_of(herd), key=SORTINGS[sort])
         if names:
             if missing := [name for name in names if name not in {holder.user for holder in holders}]:
                 raise Refused("unknown_user", f"no user named {clean(missing[0], 60)} holds a GPU now")
@@ -147,7 +147,7 @@ def _by_gpus(holder: _Holder) -> tuple[object, ...]:
     return -len(holder.used), -len(holder.booked), holder.user is None, holder.user or ""
 
 
-_SORTINGS: dict[str, Callable[[_Holder], Any]] = {
+SORTINGS: dict[str, Callable[[_Holder], Any]] = {
     "gpus": _by_gpus,
     "memory": lambda holder: (-(holder.memory_bytes or 0), -holder.process_count, _by_gpus(holder)),
     "processes": lambda holder: (-holder.process_count, -(holder.memory_bytes or 0), _by_gpus(holder)),
