@@ -69,8 +69,11 @@ class Senders:
     def is_own_program(self, scope: Scope) -> bool:
         """Tell whether a program on the hub's own machine asks the loopback address, and surely not for others.
 
-        A proxy on this machine either says for whom it asks, or is listed, or passes on the name that people typed.
+        A proxy on this machine either says for whom it asks, or is listed, or passes on the name that people typed, or
+        speaks HTTP/1.0, as nginx does if it is not told anything.
         """
+        if scope.get("http_version") in ("1", "1.0"):  # Granian says 1
+            return False
         host = (header(scope, b"host") or "").lower().removesuffix(".")
         if not _LOCAL_HOST.fullmatch(host):
             return False

@@ -21,7 +21,7 @@ from gpuherd.model.text import clean
 if TYPE_CHECKING:
     from gpuherd.client.herd_views import Gpu, Herd, Node
 
-__all__ = ["command", "holders_of"]
+__all__ = ["SORTINGS", "command", "holders_of"]
 
 
 @click.command()

@@ -383,6 +383,7 @@ LOCAL = QUESTION.replace(b"Host: 192.168.0.1:7070", b"Host: localhost:7070")
         ((), LOCAL.replace(b"Accept", b"X-Forwarded-For: 127.0.0.1\r\nAccept"), 403),
         ((), LOCAL.replace(b"Accept", b"X-Real-IP: 127.0.0.1\r\nAccept"), 403),
         ((), LOCAL.replace(b"Accept", b"Via: 1.1 cache\r\nAccept"), 403),
+        ((), LOCAL.replace(b"HTTP/1.1", b"HTTP/1.0"), 403),
         ((), QUESTION, 403),
     ],
 )
@@ -390,6 +391,20 @@ def test_scripts_on_the_hubs_machine_need_not_be_listed(
     proxies: tuple[str, ...], request_bytes: bytes, status: int
 ) -> None:
     assert Main("10.0.0.0/8", proxies=proxies).ask(request_bytes).status == status
+
+
+def test_nginx_with_one_line_opens_it_to_nobody(tmp_path: Path) -> None:
+    """Neither a header nor the name that people typed tells that somebody else asks."""
+    page_port = free_port()
+
+    async def run() -> RawAnswer:
+        async with listening(Main("10.0.0.0/8").app) as port:
+            site = f"server {{ listen 127.0.0.1:{page_port}; location / {{ proxy_pass http://127.0.0.1:{port}; }} }}"
+            with proxy_site("nginx", site, tmp_path / "proxy", page_port):
+                request = b"GET /get-status HTTP/1.1\r\nHost: gpus.lab\r\nConnection: close\r\n\r\n"
+                return await exchange(page_port, request)
+
+    assert asyncio.run(run()).status == 403
 
 
 @pytest.mark.parametrize("proxy", ["nginx", "caddy"])
