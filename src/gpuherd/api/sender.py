@@ -69,11 +69,8 @@ class Senders:
     def is_own_program(self, scope: Scope) -> bool:
         """Tell whether a program on the hub's own machine asks the loopback address, and surely not for others.
 
-        A proxy on this machine either says for whom it asks, or is listed, or passes on the name that people typed, or
-        speaks HTTP/1.0, as nginx does if it is not told anything.
+        A proxy on this machine either says for whom it asks, or is listed, or passes on the name that people typed.
         """
-        if scope.get("http_version") in ("1", "1.0"):  # Granian says 1
-            return False
         host = (header(scope, b"host") or "").lower().removesuffix(".")
         if not _LOCAL_HOST.fullmatch(host):
             return False
@@ -97,13 +94,16 @@ class Senders:
                 is_local=False,
                 is_certain=origin is not None,
             )
+        is_loopback = peer is not None and peer.is_loopback
+        # A proxy on this machine that is not listed: who asks is somebody else, and we do not know who. nginx says
+        # nothing if it is not told to, but speaks HTTP/1.0, which Granian calls 1; no program of today does.
+        is_passed_on = bool(told) or (is_loopback and scope.get("http_version") in ("1", "1.0"))
         return Sender(
             address="unknown" if peer is None else str(peer),
             is_https=is_https,
-            # A proxy on this machine that is not listed: who asks is somebody else, and we do not know who.
-            is_local=peer is not None and peer.is_loopback and not told,
+            is_local=is_loopback and not is_passed_on,
             is_proxy=self.is_proxy(peer),
-            is_certain=peer is not None and not told and not self.is_proxy(peer),
+            is_certain=peer is not None and not is_passed_on and not self.is_proxy(peer),
         )
 
     def _origin(self, forwarded_for: str) -> Address | None:

@@ -74,6 +74,15 @@ def test_any_header_of_a_proxy_makes_the_address_uncertain(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("client", "is_certain"), [("127.0.0.1", False), ("::1", False), ("192.0.2.1", True)]
+)
+def test_http_1_0_on_this_machine_is_an_nginx_that_says_nothing(client: str, is_certain: bool) -> None:
+    for version in ("1", "1.0"):
+        found = Senders([]).of(scope(client) | {"http_version": version})
+        assert (found.is_certain, found.is_local) == (is_certain, False)
+
+
+@pytest.mark.parametrize(
     "headers", [[], [("Via", "1.1 cache")], [("X-Real-IP", "192.0.2.7")], [(FOR, "10.0.0.7")]]
 )
 def test_a_listed_proxy_that_tells_no_client_is_not_taken_for_one(headers: list[tuple[str, str]]) -> None:
