@@ -691,3 +691,11 @@ def test_capacity_is_told_of_the_herd_and_of_types(past: ReportedPast) -> None:
     assert report.free_hours == pytest.approx(2.0, abs=0.1)
     assert usage(past, "ada", only=UsageFilter(type="H100")).capacity_hours == pytest.approx(2.0, abs=0.1)
     assert usage(past, "ada", only=UsageFilter(user="ada")).capacity_hours is None
+
+
+def test_case_and_plus_give_nobody_the_command_lines_of_another(past: ReportedPast) -> None:
+    """Holders of bookings are compared loosely; who may read is not."""
+    face = past.usage._faces.of(VIEWERS["ada"])
+    told = {user: face.command(user, "python secret.py") for user in ("ada", "Ada", "ADA", "ada+", " ada")}
+    assert told == {"ada": "python secret.py"} | dict.fromkeys(("Ada", "ADA", "ada+", " ada"), told["ADA"])
+    assert "secret" not in str(told["ADA"])
