@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from gpuherd.discovery.consul.address import service_address
 from gpuherd.discovery.settings import ConsulSettings
 from gpuherd.model.errors import Misconfigured
+from gpuherd.model.json_tables import JsonTable
 from gpuherd.wiring.importing.reading import NodesEntry, Note, Reading
 from gpuherd.wiring.importing.wishes import Wishes
 
@@ -16,18 +16,18 @@ __all__ = ["KEY", "read_consul_json"]
 KEY = "CONSUL_SERVICE_URI"
 
 
-def read_consul_json(content: dict[str, Any], file: Path, wishes: Wishes) -> Reading:
+def read_consul_json(content: JsonTable, file: Path, wishes: Wishes) -> Reading:
     """Take the service's address; its hosts are known by their node names, as in the old tool."""
-    url = content[KEY]
+    url, line = content[KEY], content.lines[KEY]
     if not isinstance(url, str):
-        raise Misconfigured(f"{file}: {KEY} must be an address in quotation marks")
+        raise Misconfigured(f"{file}:{line}: {KEY} must be an address in quotation marks")
     try:
         address = service_address(ConsulSettings(url=url))
     except Misconfigured as error:
         reason = str(error).removeprefix("find.url: ").removeprefix("find.service: ")
-        raise Misconfigured(f"{file}: {KEY}: {reason}") from error
+        raise Misconfigured(f"{file}:{line}: {KEY}: {reason}") from error
     by = wishes.by or "http_files"
-    notes = [Note(None, f"{KEY}: {address.place}; its hosts are reached by {by}, under their node names")]
+    notes = [Note(line, f"{KEY}: {address.place}; its hosts are reached by {by}, under their node names")]
     if wishes.by is None:
         notes.append(
             Note(
@@ -36,7 +36,7 @@ def read_consul_json(content: dict[str, Any], file: Path, wishes: Wishes) -> Rea
                 "connection with --by",
             )
         )
-    notes += [Note(None, f"{key}: not needed", False) for key in content if key != KEY]
+    notes += [Note(content.lines[key], f"{key}: not needed", False) for key in content if key != KEY]
     find = {"in": "consul", "url": address.url, "use_node_name": True}
     entry = NodesEntry(reach={"by": by}, find=find)
     return Reading(

@@ -9,12 +9,11 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from gpuherd.discovery.files import MAX_FILE_BYTES, read_text
 from gpuherd.discovery.hosts_file import parse_hosts
 from gpuherd.discovery.yaml_file import KEYS as YAML_KEYS
 from gpuherd.model.errors import Misconfigured
+from gpuherd.model.json_tables import JsonTable, read_tables
 from gpuherd.sources.folder_reading import HOSTS_NAME, is_dropped
 from gpuherd.wiring.aliases import decoded
 from gpuherd.wiring.importing.comments import read_comments_json
@@ -137,20 +136,22 @@ def _read_names(file: Path, wishes: Wishes) -> Reading | None:
 
 def _read_json(text: str, file: Path, wishes: Wishes) -> Reading:
     try:
-        content = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        content = read_tables(text)
+    except (ValueError, RecursionError):
         # comments.json has // comments in the wild, which JSON does not know.
         if '"date"' in text and '"name"' in text:
             return read_comments_json(file, wishes)
         return _unknown(file, _why_no_json(text))
-    if isinstance(content, dict) and KEY in content:
+    if not isinstance(content, JsonTable):
+        return _unknown(file, f"JSON without {KEY}")
+    if KEY in content:
         return read_consul_json(content, file, wishes)
-    if isinstance(content, dict) and {"time", "data"} == content.keys():
+    if {"time", "data"} == content.keys():
         return read_averages(content, file, time.time())
-    if isinstance(content, dict) and content:
+    if content:
         is_named = file.name == HOSTS_NAME and any(isinstance(value, str) for value in content.values())
         if is_named or all(isinstance(value, str) for value in content.values()):
-            return read_hosts_table(file)
+            return read_hosts_table(content, file)
         if all(isinstance(value, list | dict) for value in content.values()):
             return read_comments_json(file, wishes)
     return _unknown(file, f"JSON without {KEY}")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from msgspec import ValidationError, convert
 
 from gpuherd.discovery.complaints import quoted
 from gpuherd.history.settings import EarlierAverages
 from gpuherd.model.errors import Failed
-from gpuherd.model.json_tables import JsonTable, read_tables
+from gpuherd.model.json_tables import JsonTable
 from gpuherd.sources.folder_reading import HOSTS_NAME, MAX_FILE_BYTES, open_folder, parse_hosts_json, scan
 from gpuherd.wiring.aliases import parse_aliases
 from gpuherd.wiring.importing.reading import MOST_NOTES, Entry, FolderEntry, KeysEntry, Note, Reading, note_at
@@ -71,14 +70,13 @@ def read_aliases_csv(text: str, file: Path, wishes: Wishes) -> Reading:
     return Reading(file=str(file), what="names of the same person", notes=tuple(notes), entries=(entry,))
 
 
-def read_averages(content: dict[str, Any], file: Path, now: float) -> Reading:
+def read_averages(content: JsonTable, file: Path, now: float) -> Reading:
     """Take a statsV2.json ``{time, data: {user: {emas: [2 h, 24 h, 1 week]}}}``: averages of gpuherd's own kind."""
     what, until = "averages of an old page", content["time"]
     if isinstance(until, bool) or not isinstance(until, int | float) or not 0 < until <= now + 60:
         reason = "its time is none, or is in the future; open the old page once, and import the file again"
-        return Reading(file=str(file), what=what, notes=(Note(None, reason, False),))
-    table: JsonTable = read_tables(file.read_bytes().decode("utf-8-sig", "replace"))
-    people, notes, gone = table["data"], [], 0
+        return Reading(file=str(file), what=what, notes=(Note(content.lines["time"], reason, False),))
+    people, notes, gone = content["data"], [], 0
     taken: dict[str, list[float]] = {}
     for name, entry in people.items() if isinstance(people, JsonTable) else ():
         gpus = entry.get("emas") if isinstance(entry, JsonTable) else None
@@ -145,10 +143,9 @@ def read_drop_folder(folder: Path, wishes: Wishes) -> Reading | None:
     return Reading(file=str(folder), what="a folder of drop files", notes=tuple(notes), entries=(entry,))
 
 
-def read_hosts_table(file: Path) -> Reading:
+def read_hosts_table(table: JsonTable, file: Path) -> Reading:
     """Take a hosts.json: nothing to set if its folder is watched; else its names are shown."""
     listed = _hosts_of(file)
-    table: JsonTable = read_tables(file.read_bytes().decode("utf-8-sig", "replace"))
     notes = [
         Note(table.lines.get(host), f"{quoted(host)} is shown as {quoted(shown)}")
         for host, shown in list(listed.items())[:MOST_NOTES]

@@ -80,7 +80,7 @@ DAMAGED = [
     Damage(
         "comments.json", '{"a": [{"name": "x", "date": ""}],\n "\u0007": []}', "line 2: .*correct", "[boo"
     ),
-    Damage("fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "consul"}', "conf.json: CONSUL_SERVICE_URI: "),
+    Damage("fetch_stats_conf.json", '{"CONSUL_SERVICE_URI": "consul"}', "conf.json:1: CONSUL_SERVICE_URI: "),
     Damage("empty.env", "PORT=3000\nDEBUG=1\n", "neither AUTH_USER and AUTH_PASS"),
     Damage(
         "data/gpu1_gpus.csv", b"\xff\x00\n", "a drop file of a host: nothing to import.*import that folder"
