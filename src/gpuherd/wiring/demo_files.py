@@ -125,7 +125,10 @@ def _quarters(kind: Kind, samples: Samples, grain: float) -> tuple[dict[str, Any
 
 
 def _write_herd(tables: Tables, samples: Samples, grain: float) -> list[Segment | None]:
-    measures = measures_of(samples.values, samples.state, samples.memory_total[samples.subject])
+    share = np.ones(len(samples.keys)) if samples.share is None else samples.share
+    measures = measures_of(
+        samples.values, samples.state, samples.memory_total[samples.subject], share[samples.subject]
+    )
     types = coded([key.type for key in samples.keys])
     type_of = types.codes[samples.subject].astype(np.int64)
     made = []

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuherd.collect.scenario import Noise, SimulatedGpu
+from gpuherd.collect.scenario import MigSlice, Noise, SimulatedGpu
 from gpuherd.history.batch import (
     DEVICE_METRICS,
     HOST_METRICS,
@@ -110,6 +110,27 @@ class _Card:
         return values, states
 
 
+class _Slice:
+    """One slice's past: free until what runs on it now began."""
+
+    def __init__(
+        self, node_id: str, part: MigSlice, gpu_memory_total: float, type_name: str, now: float
+    ) -> None:
+        self.key = SeriesKey(node_id, part.uuid, f"{type_name} {part.profile}")
+        self.memory_total = plain_number(part.memory_total_bytes, np.nan)
+        self.share = self.memory_total / gpu_memory_total
+        self._used = plain_number(part.memory_used_bytes)
+        ages = [float(process.age_seconds or 0) for process in part.processes]
+        self._used_from = now - max(ages) if ages else np.inf
+
+    def sample(self, times: Floats) -> tuple[Floats, NDArray[np.uint8]]:
+        """Give moments × DEVICE_METRICS, and the states."""
+        values = np.full((len(times), len(DEVICE_METRICS)), np.nan)
+        is_used = times >= self._used_from
+        values[:, _DEVICE["memory_used_bytes"]] = np.where(is_used, self._used, 12 * 2**20)
+        return values, np.where(is_used, BUSY, FREE).astype(np.uint8)
+
+
 class DemoPast:
     """What the demo's herd did until ``now``, as batches in order of time."""
 
@@ -122,10 +143,11 @@ class DemoPast:
         now: float,
         days: float = 90.0,
     ) -> None:
-        """``node_ids`` by name; ``type_of`` gives a card's short name by its full one. Slices have no past."""
+        """``node_ids`` by name; ``type_of`` gives a card's short name by its full one. Nobody used slices before."""
         self.now = now
         self.begins = float(np.floor((now - days * DAY) / DAY) * DAY)
         self._cards: list[list[_Card]] = []
+        self._slices: list[_Slice] = []
         self._hosts_of = {node_ids[node.name]: node.scenario.host for node in herd}
         self._node_ids = []
         self.stays: list[tuple[SeriesKey, Stay]] = []
@@ -135,6 +157,10 @@ class DemoPast:
             cards = []
             for place, gpu in enumerate(node.scenario.gpus):
                 if gpu.mig_slices:
+                    total = plain_number(gpu.memory_total_bytes)
+                    self._slices += (
+                        _Slice(node_id, part, total, type_of[gpu.name], now) for part in gpu.mig_slices
+                    )
                     continue
                 own = [stay for stay in stays if stay.device == place]
                 card = _Card(node_id, gpu, own, type_of[gpu.name], number * 64 + place)
@@ -162,13 +188,16 @@ class DemoPast:
     def _batch(self, times: Floats, start: float, end: float) -> Batch:
         cards = [card for node in self._cards for card in node]
         sampled = [card.sample(times) for card in cards]
+        units: list[_Card | _Slice] = [*cards, *self._slices]
+        all_sampled = [*sampled, *(part.sample(times) for part in self._slices)]
         devices = Samples(
-            keys=tuple(card.key for card in cards),
-            subject=np.repeat(np.arange(len(cards), dtype=np.int32), len(times)),
-            time=np.tile(times, len(cards)),
-            values=np.concatenate([values for values, _ in sampled]),
-            state=np.concatenate([states for _, states in sampled]),
-            memory_total=np.array([card.memory_total for card in cards]),
+            keys=tuple(unit.key for unit in units),
+            subject=np.repeat(np.arange(len(units), dtype=np.int32), len(times)),
+            time=np.tile(times, len(units)),
+            values=np.concatenate([values for values, _ in all_sampled]),
+            state=np.concatenate([states for _, states in all_sampled]),
+            memory_total=np.array([unit.memory_total for unit in units]),
+            share=np.array([1.0] * len(cards) + [part.share for part in self._slices]),
         )
         return Batch(
             written_at=float(end),

@@ -23,13 +23,15 @@ from gpuherd.wiring.sample_stores import embedded_store
 NOW = 1_790_000_123.0
 DAY = 86_400.0
 DAYS = 21
+NODES = ("a100-01", "h100-01", "rtx-01")
+"""The first has slices."""
+HERD = tuple(node for node in demo_herd(24, epoch=NOW) if node.name in NODES)
 
 
 @pytest.fixture(scope="module")
 def past() -> DemoPast:
-    herd = demo_herd(3, epoch=NOW)
-    types = {gpu.name: gpu.name for node in herd for gpu in node.scenario.gpus}
-    return DemoPast(herd, {node.name: f"id-{node.name}" for node in herd}, types, now=NOW, days=DAYS)
+    types = {gpu.name: gpu.name for node in HERD for gpu in node.scenario.gpus}
+    return DemoPast(HERD, {node.name: f"id-{node.name}" for node in HERD}, types, now=NOW, days=DAYS)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,8 @@ def test_the_herd_as_a_whole_is_the_sum_of_its_devices(library: Library, past: D
     end = NOW // 3600 * 3600
     start = end - days * DAY
     series = library.herd.series(start, end, type=None, max_points=1500)
-    devices = len({key for key, _ in past.stays})
+    gpus = [gpu for node in HERD for gpu in node.scenario.gpus]
+    devices = sum(len(gpu.mig_slices) or 1 for gpu in gpus)
     by_state = {state: np.array(numbers, dtype=np.float64) for state, numbers in series.devices.items()}
     total = by_state["free"] + by_state["busy"] + by_state["held"]
     assert total[1:-1].tolist() == pytest.approx([devices] * (len(total) - 2), rel=0.02)
@@ -108,6 +111,8 @@ def test_the_herd_as_a_whole_is_the_sum_of_its_devices(library: Library, past: D
         for _, stay in past.stays
         if stay.load >= 0.05
     )
+    runs = [process for gpu in gpus for part in gpu.mig_slices for process in part.processes]
+    drawn += sum(max(0.0, until - max(NOW - float(run.age_seconds or 0), series.times[0])) for run in runs)
     assert busy_hours == pytest.approx(drawn / 3600, rel=0.02, abs=devices * series.step_seconds / 3600)
     watched = library.herd.watched([start, start + (end - start) / 2, end])
     assert watched.tolist() == pytest.approx([(end - start) / 2] * 2, rel=0.02)
@@ -123,5 +128,6 @@ def test_the_documentation_s_question_is_answered(
     monkeypatch.chdir(library.tables.folder.parent)
     assert "now()" in sql
     rows = duckdb.execute(sql.replace("now()", f"to_timestamp({NOW})")).fetchall()
-    assert {row[0] for row in rows} == {key.type for key, _ in past.stays}
-    assert all(0 < row[1] < 1 for row in rows)
+    told = {row[0]: row[1] for row in rows}
+    assert {key.type for key, _ in past.stays} == {name for name in told if not name.endswith("1g.10gb")}
+    assert all(0 < share < 1 for share in told.values())

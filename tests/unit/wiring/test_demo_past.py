@@ -72,6 +72,8 @@ def test_samples_say_what_the_stays_say(past: DemoPast) -> None:
         assert np.all(samples.time < NOW)
         for row in range(0, len(samples), 997):
             key, time = samples.keys[samples.subject[row]], samples.time[row]
+            if key.uuid.startswith("MIG-"):
+                continue  # nobody has stays on slices
             present = next((s for s in by_key[key] if s.start <= time < s.end), None)
             state = DEVICE_STATES[samples.state[row]]
             expected = "free" if present is None else "busy" if present.load >= 0.05 else "held"

@@ -248,9 +248,9 @@ class Tally:
         return number
 
 
-def measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats) -> Floats:
-    """Give what each sample of a whole GPU adds in a second. ``values``: rows × DEVICE_METRICS."""
-    return _measures_of(values[:, _MEASURED], state, memory_total, np.ones(len(values)))
+def measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats, share: Floats) -> Floats:
+    """Give what each sample adds in a second. ``values``: rows × DEVICE_METRICS; ``share``: what part of a GPU it is."""
+    return _measures_of(values[:, _MEASURED], state, memory_total, share)
 
 
 def _measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats, share: Floats) -> Floats:
