@@ -129,5 +129,6 @@ def test_the_documentation_s_question_is_answered(
     assert "now()" in sql
     rows = duckdb.execute(sql.replace("now()", f"to_timestamp({NOW})")).fetchall()
     told = {row[0]: row[1] for row in rows}
-    assert {key.type for key, _ in past.stays} == {name for name in told if not name.endswith("1g.10gb")}
-    assert all(0 < share < 1 for share in told.values())
+    # Of slices nobody knows how busy they were.
+    assert {key.type for key, _ in past.stays} == {name for name, share in told.items() if share is not None}
+    assert all(0 < share < 1 for share in told.values() if share is not None)

@@ -249,7 +249,7 @@ class Tally:
 
 
 def measures_of(values: Floats, state: NDArray[np.uint8], memory_total: Floats, share: Floats) -> Floats:
-    """Give what each sample adds in a second. ``values``: rows × DEVICE_METRICS; ``share``: what part of a GPU it is."""
+    """Give what each sample adds in a second. ``values``: rows × DEVICE_METRICS; ``share``: part of a GPU."""
     return _measures_of(values[:, _MEASURED], state, memory_total, share)
 
 
