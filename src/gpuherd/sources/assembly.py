@@ -72,10 +72,12 @@ class Assembly:
     ) -> int | None:
         """Add a GPU and give its position; none if it is the same as another, or one too many."""
         if facts.uuid in self._place_of_uuid:
+            # What is told of one may be true of the other.
+            message = (
+                f"two GPUs have the id {facts.uuid}; the second is not shown; look at what the node sends"
+            )
             self.add_problem(
-                Problem(
-                    code="gpu_error", message=f"two GPUs have the id {facts.uuid}; the second is not shown"
-                )
+                Problem(code="gpu_error", message=message, device_uuid=facts.uuid, is_fault=True)
             )
             return None
         if len(self._devices) >= MAX_DEVICES:

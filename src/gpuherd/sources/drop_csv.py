@@ -105,7 +105,7 @@ def read_drop(
     for row in sorted(latest.values(), key=lambda row: int(row["index"])):
         _add_gpu(assembly, row)
     zone = zone_seconds(newest, wall, behind_seconds=longest, ahead_seconds=60.0)
-    are_named = all(_uuid(row) for row in latest.values())
+    are_named = all(row["uuid"].startswith("GPU-") for row in latest.values())
     _add_processes(assembly, files, newest, longest, zone, scrub, are_named=are_named)
     facts, sample, disks_used = read_host(host, files)
     report = assembly.report(facts, time=wall, host_sample=sample, disks_used_bytes=disks_used)

@@ -132,6 +132,16 @@ def test_processes_that_cannot_be_read_are_a_problem(listed: Any) -> None:
     assert [(p.code, p.device_uuid) for p in reading.problems] == [("processes_failed", uuid)]
 
 
+@pytest.mark.parametrize("second", [{"gpu": 1, "process_list": []}, {"gpu": True, "process_list": []}])
+def test_a_gpu_with_two_lists_of_processes_is_a_problem(second: Any) -> None:
+    """Or with one that does not tell its GPU: the other entry counts."""
+    used = {"gpu": 1, "process_list": [{"process_info": {"name": "x", "pid": 7}}]}
+    reading = opened(process=[PROCESS[0], second, used]).read()
+    told = [(p.code, p.device_uuid) for p in reading.problems]
+    assert told == ([("processes_failed", reading.devices[1].uuid)] if second["gpu"] is not True else [])
+    assert (7 in [use.pid for use in reading.uses]) == (second["gpu"] is True)
+
+
 def test_a_gpu_that_is_missing_in_the_list_of_processes_is_a_problem() -> None:
     reading = opened(process=PROCESS[:1]).read()
     uuid = reading.devices[1].uuid

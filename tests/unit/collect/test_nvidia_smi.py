@@ -581,6 +581,7 @@ def test_no_failure_passes_as_a_healthy_row(word: str) -> None:
         b"GPU-0, [N/A], [N/A], python",
         b"Failed to list",
         b"MIG-9, 77, 5, x",
+        b", 77, 5, python",
     ],
 )
 def test_rows_of_processes_that_cannot_be_read_leave_no_gpu_free(row: bytes) -> None:
@@ -594,8 +595,9 @@ def test_rows_of_processes_that_cannot_be_read_leave_no_gpu_free(row: bytes) -> 
     assert [(use.device, use.pid) for use in reading.uses] == [(1, 77)]
 
 
-def test_a_process_on_a_gpu_nobody_knows_may_be_on_the_one_without_a_uuid() -> None:
-    nameless = TWO.replace(b"uuid=GPU-1", b"uuid=[Unknown]")
+@pytest.mark.parametrize("uuid", [b"uuid=[Unknown]", b"uuid=0", b"uuid=garbage"])
+def test_a_process_on_a_gpu_nobody_knows_may_be_on_the_one_without_a_uuid(uuid: bytes) -> None:
+    nameless = TWO.replace(b"uuid=GPU-1", uuid)
     made, _ = collector(help=HELP, gpu=nameless, apps=APPS)
     made.open()
     assert [(problem.code, problem.device_uuid) for problem in made.read().problems] == [

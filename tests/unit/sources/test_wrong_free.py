@@ -134,3 +134,12 @@ def test_more_processes_than_are_kept() -> None:
     body = json.dumps({"hostname": "n1", "gpus": gpus}).encode()
     report = read_post(body, peer="127.0.0.1", wall=WALL, scrub=plain).report
     assert [(p.code, p.device_uuid) for p in report.sample.problems] == [("processes_failed", "GPU-4")]
+
+
+def test_two_gpus_with_one_id() -> None:
+    gpus = [
+        {"index": 1, "name": "T4", "use_mem": 0, "tot_mem": 15360, "utilize": 0, "users": users}
+        for users in ([], [{"pid": 7}])
+    ]
+    body = json.dumps({"hostname": "n1", "gpus": gpus, "last_update": "now"}).encode()
+    assert state(read_answer(body, name="n1", node_id="n1", wall=WALL, scrub=plain).report) == "fault"

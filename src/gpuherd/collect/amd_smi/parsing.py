@@ -66,8 +66,9 @@ def parse_entries(content: bytes) -> dict[int, Entry]:
     entries: dict[int, Entry] = {}
     for entry in found if isinstance(found, list) else []:
         index = entry.get("gpu") if isinstance(entry, dict) else None
-        if isinstance(index, int) and 0 <= index <= 4096:
-            entries.setdefault(index, entry)
+        if isinstance(index, int) and not isinstance(index, bool) and 0 <= index <= 4096:
+            # Of two lists of a GPU's processes nobody knows which is right.
+            entries[index] = {**entries[index], "process_list": None} if index in entries else entry
     return entries
 
 

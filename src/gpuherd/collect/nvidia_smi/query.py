@@ -90,6 +90,6 @@ def parse_apps(content: bytes) -> tuple[list[App], list[str]]:
         is_pid = pid.isdecimal() and pid.isascii() and len(pid) <= MAX_PID_DIGITS
         if is_pid and (uuid.startswith("GPU-") or text_of(uuid)):
             apps.append(App(uuid, int(pid), bytes_of(words[2].strip()[:64])))
-        elif uuid and not uuid.lower().startswith(_NO_ROWS):
+        elif line.strip() and not uuid.lower().startswith(_NO_ROWS):
             unread.append(line)
     return apps, unread

@@ -180,11 +180,7 @@ def _within(used: int | None, total: int | None) -> int | None:
 
 def has_own_uuid(facts: DeviceFacts) -> bool:
     """Whether nvidia-smi has told the GPU's UUID."""
-    return facts.uuid != _made_up_uuid(facts.index)
-
-
-def _made_up_uuid(index: int) -> str:
-    return f"gpu-{index}-without-uuid"
+    return facts.uuid.startswith("GPU-")
 
 
 def undecided(facts: DeviceFacts, sample: DeviceSample, words: Words) -> list[Problem]:
@@ -235,7 +231,7 @@ def _facts(
 ) -> DeviceFacts:
     index = index_of(index_word)
     return DeviceFacts(
-        uuid=clean(text_of(uuid) or _made_up_uuid(index), 96),
+        uuid=clean(text_of(uuid) or f"gpu-{index}-without-uuid", 96),
         index=index,
         name=clean(text_of(name) or "NVIDIA GPU"),
         is_partitioned=(mig_mode or "").lower() == "enabled",
