@@ -704,6 +704,22 @@ def test_a_log_without_a_list_of_processes_leaves_gpu_and_slices_unknown(listed:
     ]
 
 
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("C", "compute"),
+        ("G", "graphics"),
+        ("C+G", "compute"),
+        ("M+C", "compute"),
+        ("N/A", "compute"),
+        ("", "compute"),
+    ],
+)
+def test_a_process_computes_unless_the_log_says_that_it_draws(word: str, kind: str) -> None:
+    (use,) = parse_log(MIG_LOG.replace(b"<type>C<", f"<type>{word}<".encode()), []).uses
+    assert use.kind == kind
+
+
 def test_the_log_of_newer_drivers() -> None:
     log = b"""<nvidia_smi_log><gpu id="00000000:01:00.0"><uuid>GPU-0</uuid><product_name>A100</product_name>
     <ecc_errors><volatile><sram_correctable>1</sram_correctable><sram_uncorrectable_parity>2</sram_uncorrectable_parity>

@@ -232,13 +232,14 @@ def _uses(gpu: Element, places: dict[tuple[str | None, str | None], int]) -> tup
             text_of(element.findtext("gpu_instance_id")),
             text_of(element.findtext("compute_instance_id")),
         )
-        kind = element.findtext("type") or "C"
-        if "C" in kind and len(places) > 1 and places.get(instance, places[None, None]) == places[None, None]:
+        # "C", "G", "C+G" or "M+C"; of one that does not tell it may be anything that computes.
+        is_graphics = (element.findtext("type") or "").strip() == "G"
+        if not is_graphics and len(places) > 1 and places.get(instance, places[None, None]) == places[None, None]:
             is_whole = False  # it is on one of the slices, and nobody says on which
         use = SeenUse(
             device=places.get(instance, places[None, None]),
             pid=int(pid),
-            kind="compute" if "C" in kind else "graphics",
+            kind="graphics" if is_graphics else "compute",
             gpu_memory_bytes=_memory(element, "used_memory"),
         )
         uses.setdefault((use.device, use.pid), use)
