@@ -194,6 +194,7 @@ def test_all_say_the_same(fleet: Fleet, clock: ManualClock, story: Story) -> Non
     assert offered == {**dict.fromkeys(offered, expected), "gpuherd pick": expected - slices}
     totals = fleet.totals()
     assert totals.devices["free"] == len(expected)
+    assert change.totals == totals, "what the page's title and the badges of its filters show"
     in_fault = {"hung"} if story in (hung, broken_split) else set()
     assert totals.nodes_in_fault == sum(node.is_in_fault for node in herd.nodes) == len(in_fault)
     assert sum(node.is_in_fault for node in glance.nodes) == len(in_fault)
