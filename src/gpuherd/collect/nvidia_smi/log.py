@@ -234,10 +234,11 @@ def _uses(gpu: Element, places: dict[tuple[str | None, str | None], int]) -> tup
         )
         # "C", "G", "C+G" or "M+C"; of one that does not tell it may be anything that computes.
         is_graphics = (element.findtext("type") or "").strip() == "G"
-        if not is_graphics and len(places) > 1 and places.get(instance, places[None, None]) == places[None, None]:
+        device = places.get(instance, places[None, None])
+        if not is_graphics and len(places) > 1 and device == places[None, None]:
             is_whole = False  # it is on one of the slices, and nobody says on which
         use = SeenUse(
-            device=places.get(instance, places[None, None]),
+            device=device,
             pid=int(pid),
             kind="graphics" if is_graphics else "compute",
             gpu_memory_bytes=_memory(element, "used_memory"),
