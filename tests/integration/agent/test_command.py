@@ -108,7 +108,7 @@ def test_a_closed_pipe_ends_it_quietly() -> None:
         (["--collector", "crystal_ball", "--once"], "crystal_ball"),
         (["--config", "/nowhere.toml"], "/nowhere.toml"),
         (["--interval", "0"], "agent.interval_seconds"),
-        (["--once", "--print"], "choose one"),
+        (["--once", "--print"], "use either --once or --print"),
         (["--json"], "--once or --print"),
     ],
 )
