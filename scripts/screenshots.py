@@ -62,8 +62,10 @@ FOR_DOCS = {
 MONTH = f"{CLOCK:%Y}-{CLOCK.month - 1:02}"
 TERMINAL = (132, 36)
 """Columns and lines."""
-TOP_SECONDS = 12
+TOP_SECONDS = 45
 """Until then ``gpuherd top`` has drawn some of its last minutes."""
+SHOWN_URL = "http://gpu.example.org"
+"""As long as the hub's own address, whose port differs from run to run."""
 FONT = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'
 ADMIN = "admin"
 
@@ -213,6 +215,7 @@ def take_top(url: str) -> None:
     picture = re.sub(r"font-family: Fira Code, monospace", f"font-family: {FONT}", picture)
     picture = re.sub(r"terminal-\d+-", "terminal-", picture)
     picture = re.sub(r"[ \t]+$", "", picture, flags=re.MULTILINE)
+    picture = picture.replace(url.rstrip("/"), SHOWN_URL)
     (DOCS / "top.svg").write_text(picture)
     sys.stdout.write("top.svg\n")
 

@@ -555,7 +555,7 @@ def test_a_finger_moves_the_cursor_and_lets_it_stand(
         tooltip = phone.locator(".tooltip")
         expect(tooltip).to_contain_text(re.compile(r"GPU 0\s*(2|3)\d %"))
         expect(phone.locator("[data-then]")).to_have_count(len(CHARTS))
-        phone.get_by_role("heading", name="GPU 0").tap()
+        phone.get_by_role("heading", name="/0").tap()
         expect(tooltip).to_have_count(0)
     finally:
         context.close()
@@ -593,11 +593,11 @@ def test_one_line_can_be_looked_at_alone(page: Page, demo: DemoProcess) -> None:
 def test_charts_follow_the_theme_and_the_width(page: Page, demo: DemoProcess) -> None:
     page.emulate_media(color_scheme="light")
     _go(page, f"{demo.url}?node=h100-02")
-    page.wait_for_function(f"() => ({_LINE_COLUMNS})(['Host', '--series-1']).length > 0")
+    page.wait_for_function(f"() => ({_LINE_COLUMNS})(['Node', '--series-1']).length > 0")
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(
         f"""() => document.documentElement.dataset.theme === 'dark'
-            && ({_LINE_COLUMNS})(['Host', '--series-1']).length > 0"""
+            && ({_LINE_COLUMNS})(['Node', '--series-1']).length > 0"""
     )
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 844})
@@ -619,7 +619,7 @@ def test_without_the_hubs_memory_the_charts_begin_now(page: Page, herd: Herd, co
     page.route("**/recent*", lambda route: route.abort())
     _go(page, f"{herd.url}?node=alpha")
     expect(page.get_by_text("Could not load")).to_be_visible()
-    expect(page.get_by_role("list", name="Host").get_by_role("listitem").first).to_have_text(
+    expect(page.get_by_role("list", name="Node").get_by_role("listitem").first).to_have_text(
         "CPU: now 25 %, between 25 % and 25 %."
     )
 

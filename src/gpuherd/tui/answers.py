@@ -86,15 +86,18 @@ def totals_line(herd: LiveHerd, fresh: list[Piece], width: int, pen: Pen) -> lis
     right = sum(width_of(piece.text) for piece in fresh) + 2
     counts = herd.totals.devices
     shown_states = [state for state in sorted(counts, key=state_rank) if counts[state]]
-    for name, is_long, gap_text in (("  gpuherd  ", True, "   "), ("  ", True, "  "), (" ", False, "  ")):
+    for name, is_long, told_apart, gap_text in (
+        ("  gpuherd  ", True, shown_states, "   "),
+        ("  ", True, ["free"], "  "),
+        (" ", False, ["free"], "  "),
+    ):
         pieces: list[Piece] = [Segment(name, pen.accent)]
         parts: list[Piece] = []
         for state in shown_states:
             word = f" {shown(state_word(state), 20)}" if is_long else ""
             parts.append(Segment(f"{sign_of(state)} ", pen.state(state)))
-            parts.append(
-                Segment(_counted(counts[state], herd.totals.slices.get(state, 0), is_long), pen.strong)
-            )
+            slices = herd.totals.slices.get(state, 0) if state in told_apart else 0
+            parts.append(Segment(_counted(counts[state], slices, is_long), pen.strong))
             parts.append(Segment(f"{word}{gap_text}", pen.text))
         if herd.totals.nodes_in_fault and is_long:
             nodes = herd.totals.nodes_in_fault

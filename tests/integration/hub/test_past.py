@@ -126,7 +126,7 @@ def test_a_month_to_read_and_to_print(tmp_path: Path) -> None:
             assert "<script" not in page
         async with http.get(f"{API}usage/months/{month}?format=markdown") as response:
             assert response.content_type == "text/markdown"
-            assert (await response.text()).startswith("# GPU use in ")
+            assert (await response.text()).startswith("# GPU usage in ")
         async with http.get(f"{API}usage/months/2999-01") as response:
             assert (response.status, (await response.json())["error"]["code"]) == (400, "bad_month")
 

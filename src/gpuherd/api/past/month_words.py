@@ -57,15 +57,15 @@ def _money(value: float | None, currency: str | None) -> str:
 def headline(report: MonthlyReport) -> str:
     """Say what the report is of."""
     year, month = report.month.split("-")
-    return f"GPU use in {MONTHS[int(month) - 1]} {year}"
+    return f"GPU usage in {MONTHS[int(month) - 1]} {year}"
 
 
 def notes(report: MonthlyReport, written_at: float) -> list[str]:
     """Say how the report came about, and what is missing in it."""
     moment = datetime.fromtimestamp(written_at, UTC)
-    told = [f"Days and hours are in the time zone {report.zone}. Written {moment:%Y-%m-%d %H:%M} UTC."]
+    told = [f"Times are in {report.zone}. Written {moment:%Y-%m-%d %H:%M} UTC."]
     if not report.is_complete:
-        told.append("This month is not over; the numbers cover the part that has passed.")
+        told.append("This month is not over yet.")
     for part in report.by_user.missing[:5]:
         first, last = (datetime.fromtimestamp(at, UTC) for at in (part.start, part.end))
         told.append(f"Missing from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC: {part.reason}.")
@@ -77,25 +77,28 @@ def key_figures(report: MonthlyReport) -> list[KeyFigure]:
     used, currency = report.by_user.totals, report.by_user.currency
     capacity = report.by_user.capacity_hours
     figures = [
-        _compared(report, "GPU-hours held", lambda of: of.gpu_hours, hours),
+        _compared(report, "GPU-hours used", lambda of: of.gpu_hours, hours),
         _compared(report, "of these busy", lambda of: of.busy_hours, hours),
-        _compared(report, "of these idle", lambda of: of.idle_hours, hours),
-        _compared(report, "Efficiency (busy / held)", lambda of: of.efficiency, share, is_share=True),
+        _compared(report, "of these held idle", lambda of: of.idle_hours, hours),
+        _compared(report, "Efficiency (busy of used)", lambda of: of.efficiency, share, is_share=True),
         _compared(
-            report, "Mean utilisation while held", lambda of: of.mean_utilization, share, is_share=True
+            report, "Mean utilisation while in use", lambda of: of.mean_utilization, share, is_share=True
         ),
         _compared(report, "Energy, kWh", lambda of: of.energy_kwh, hours),
     ]
     if capacity:
         taken = min(1.0, used.gpu_hours / capacity)
-        figures.append(KeyFigure("Capacity, GPU-hours", hours(capacity), ""))
-        figures.append(KeyFigure("of these held", share(taken), ""))
+        figures.append(KeyFigure("Available GPU-hours", hours(capacity), ""))
+        figures.append(KeyFigure("of these used", share(taken), ""))
     if currency is not None:
         figures.append(_compared(report, "Cost", lambda of: of.cost, lambda value: _money(value, currency)))
         if used.idle_cost is not None:
             figures.append(
                 _compared(
-                    report, "of this for idle hours", lambda of: of.idle_cost, lambda v: _money(v, currency)
+                    report,
+                    "of this for hours held idle",
+                    lambda of: of.idle_cost,
+                    lambda v: _money(v, currency),
                 )
             )
     booked = report.by_user.bookings
@@ -120,9 +123,10 @@ def _compared(
     change = ""
     if now is not None and before is not None and report.is_complete:
         if is_share:
-            change = f"{(now - before) * 100:+.0f} points"
+            points = round((now - before) * 100)
+            change = f"{points:+d} point{'' if abs(points) == 1 else 's'}" if points else "unchanged"
         elif before > 0 and math.isfinite(now / before):
-            change = f"{now / before - 1:+.0%}"
+            change = f"{percent:+d}%" if (percent := round((now / before - 1) * 100)) else "unchanged"
     return KeyFigure(name, write(now), change)
 
 
@@ -140,7 +144,7 @@ def tables(report: MonthlyReport) -> list[Table]:
 def _table(title: str, name: str, report: UsageReport) -> Table:
     has_cost = report.currency is not None
     has_bookings = any(row.bookings is not None for row in report.rows)
-    header = [name, "GPU-hours", "At work", "Idle", "Efficiency", "kWh"]
+    header = [name, "GPU-hours", "Busy", "Held idle", "Efficiency", "kWh"]
     if has_cost:
         header.append(f"Cost, {report.currency}")
     if has_bookings:

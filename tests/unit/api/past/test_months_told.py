@@ -176,9 +176,9 @@ def test_every_row_of_a_table_has_as_many_cells() -> None:
 
 def test_the_month_is_compared_with_the_one_before() -> None:
     told = {figure.name: figure for figure in key_figures(month(["ada"]))}
-    assert (told["GPU-hours held"].value, told["GPU-hours held"].change) == ("300", "+50%")
-    assert told["Efficiency (busy / held)"].change == "+0 points"
-    assert told["of these held"].value == "30%"
+    assert (told["GPU-hours used"].value, told["GPU-hours used"].change) == ("300", "+50%")
+    assert told["Efficiency (busy of used)"].change == "unchanged"
+    assert told["of these used"].value == "30%"
     assert "Cost" not in told
     unfinished = key_figures(month(["ada"], is_complete=False))
     assert all(
@@ -210,4 +210,4 @@ def test_a_herd_that_nobody_used() -> None:
     assert "Nobody held a GPU." in month_page(
         structs.replace(report, by_day=structs.replace(report.by_day, others_gpu_hours=[0.0] * 31)), OCTOBER
     )
-    assert "GPU use in October 2026" in month_text(report, OCTOBER)
+    assert "GPU usage in October 2026" in month_text(report, OCTOBER)
