@@ -37,7 +37,7 @@ def _gpu(index: int, state: str, *, user: str = "ada", **values: object) -> Gpu:
         index,
         state,
         processes if is_used else (),
-        reason="at work",
+        reason="computing",
         since=NOW - 600,
         utilization_gpu=0.9 if is_used else None,
         memory_used_bytes=40 * GIB,

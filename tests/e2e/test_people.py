@@ -133,7 +133,7 @@ def test_a_form_that_must_wait_says_how_long_and_then_works(page: Page, lab: Hub
     page.route("**/api/v1/session", refuse)
     _fill_form(page, "ben")
     expect(page.get_by_role("alert")).to_have_text("Too many attempts; wait a little.")
-    expect(page.get_by_role("button", name=re.compile(r"wait \d s"))).to_be_disabled()
+    expect(page.get_by_role("button", name=re.compile(r"Wait \d s"))).to_be_disabled()
     page.unroute("**/api/v1/session")
     page.get_by_role("button", name="Log in", exact=True).click()
     expect(page.locator("main")).to_have_attribute("data-live", "true")

@@ -57,7 +57,7 @@ class Reason(IntEnum):
 REASONS: dict[Reason, str] = {
     Reason.NOT_REPORTED: "not reported yet",
     Reason.FREE: "no processes, no memory in use, no activity",
-    Reason.WORKING: "at work",
+    Reason.WORKING: "computing",
     Reason.PAUSED: "in use, not computing right now",
     Reason.TAKEN_BLIND: "in use, utilisation unknown",
     Reason.HELD_PROCESS: "a process holds it without computing",
@@ -107,7 +107,7 @@ def assess_devices(rows: DeviceRows, nodes: NodeRows, now: float, settings: Avai
     taken = has_process | holds_memory
     utilization_known = ~np.isnan(utilization)
     memory_known = ~np.isnan(used + rows.memory_total)
-    # A device that does not support utilisation never tells it; if it failed just now, it might have said "at work".
+    # A device that does not support utilisation never tells it; if it failed just now, it might have said "computing".
     decided = (memory_known | rows.is_unified) & (utilization_known | ~(rows.is_partial | rows.is_unified))
     can_tell = decided & ~rows.is_blind
     hardware = hardware_faults(rows.values, rows.ecc_baseline, rows.parent)

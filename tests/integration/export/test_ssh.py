@@ -72,7 +72,7 @@ def test_one_command_does_what_the_older_two_did(hosts: GpuHosts, tmp_path: Path
     text = page.read_text()
     assert text.index(FIRST) < text.index(SECOND)
     assert "root, nobody" in text
-    assert "<dd>busy: at work</dd>" in text  # since when, who looks for the first time does not know
+    assert "<dd>busy: computing</dd>" in text  # since when, who looks for the first time does not know
     assert '<a href="./load_data.csv">' in text
     assert {file.name for file in tmp_path.iterdir()} == {"index.html", "load_data.csv", "herd.json"}
     assert '"sleep"' in herd.read_text()

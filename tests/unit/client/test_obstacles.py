@@ -30,7 +30,7 @@ def told(state: str, reason: str = "", users: tuple[str | None, ...] = (), uuid:
         ("fault", "GPU is lost", (), "gpu07/0 does not work: GPU is lost"),
         ("offline", "nothing for 3 h", ("ada",), "gpu07/0 is offline: nothing for 3 h"),
         ("unknown", "", (), "gpu07/0 is unknown"),
-        ("busy", "at work", ("ada", None, "ada"), "gpu07/0 is in use by ada, an unknown user"),
+        ("busy", "computing", ("ada", None, "ada"), "gpu07/0 is in use by ada, an unknown user"),
         ("held", "idle", ("\x1b[2Jbob",), "gpu07/0 is in use by �[2Jbob (held idle)"),
     ],
 )

@@ -7,7 +7,7 @@ describe("a message on its way to the page", () => {
   const told = change({
     nodes: Array.from({ length: 250 }, (_, i) => node(i, { devices: [gpu(i)] })),
     devices: { row: [0, 1], power_watts: [0, null], utilization_gpu: [0.5, 1] },
-    device_states: { row: [0, 1], state: ["free", "busy"], reason: ["", "at work"], since: [12.5, null] },
+    device_states: { row: [0, 1], state: ["free", "busy"], reason: ["", "computing"], since: [12.5, null] },
     host_states: { row: [0], state: ["live"], reason: [""], disks_used_bytes: [[1, null]] },
   });
 

@@ -97,7 +97,7 @@ def test_who_is_on_it_is_seen_without_opening_and_more_when_opened() -> None:
         3,
         "busy",
         using("ada", "bob", gpu_memory_bytes=20 * GIB, started_at=NOW - 7500),
-        reason="at work",
+        reason="computing",
         since=NOW - 600,
         bookings=(
             GpuBooking(
@@ -114,10 +114,10 @@ def test_who_is_on_it_is_seen_without_opening_and_more_when_opened() -> None:
     )
     herd = shown_herd(shown_node("gpu01", gpu))
     summary, opened = herd_page(herd, IN_UTC).decode().split("<summary")[1].split("</summary>")
-    assert 'title="ada, bob, memory 40 of 80 GiB, at work"' in summary
+    assert 'title="ada, bob, memory 40 of 80 GiB, computing"' in summary
     assert "load 97 %, 40 of 80 GiB" in summary
     assert ">ada, bob<" in summary
-    assert "busy: at work, since 16:52 (10 min)" in opened
+    assert "busy: computing, since 16:52 (10 min)" in opened
     assert "<li>ada, 20 GiB, since 14:57 (2 h) (pid 1000)</li>" in opened
     assert "eve (thesis), 17:02 – Tue 2026-11-17 18:02" in opened
 
