@@ -372,6 +372,13 @@ def test_my_bookings_can_be_extended_changed_released_and_cancelled(page: Page, 
     expect(card).to_have_count(0)
 
 
+def test_whoever_has_no_bookings_is_led_to_the_first(page: Page, lab: Lab) -> None:
+    lab.log_in(page, "ada")
+    show(page, f"{lab.url}?bookings")
+    expect(page.get_by_text("You have no bookings.")).to_be_visible()
+    expect(page.get_by_text("To book, drag over the timeline or click Book GPUs.")).to_be_visible()
+
+
 def test_a_slot_is_found_and_booked(page: Page, lab: Lab) -> None:
     lab.book(page, "bo", ["GPU-b0", "GPU-b1"], int(time.time()) + 1, 4, "all of beta")
     lab.log_in(page, "wera")

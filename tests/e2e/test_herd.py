@@ -240,6 +240,29 @@ def test_mine_asks_once_who_i_am(page: Page, some: HubProcess) -> None:
     expect(_devices(page)).to_have_count(1)
 
 
+def test_slices_are_counted_apart_and_an_unknown_type_is_offered_nowhere(
+    page: Page, demo: DemoProcess
+) -> None:
+    page.goto(demo.url)
+    answer = page.locator('[data-answer="free"]')
+    expect(answer.get_by_test_id("free-slices")).to_have_text(re.compile(r"^\+ \d+ slices?$"))
+    expect(page.locator("header .size")).to_have_text(
+        re.compile(r"^\s*24 nodes\s*·\s*\d+ GPUs and 14 slices\s*$")
+    )
+    chips = page.get_by_role("group", name="GPU types")
+    expect(chips.get_by_role("button", name="L40S")).to_be_visible()
+    for part in (chips, answer):
+        expect(part).not_to_contain_text("unknown type")
+        expect(part.get_by_text("GPU", exact=True)).to_have_count(0)
+    page.goto(f"{demo.url}?node=l40s-01")
+    expect(page.locator("article[data-device]").filter(has_text="unknown type")).to_have_count(1)
+    page.goto(f"{demo.url}?timeline")
+    page.get_by_role("button", name="Find a slot").click()
+    options = page.get_by_label("GPU type").locator("option")
+    expect(options.filter(has_text="L40S")).to_have_count(1)
+    expect(options.filter(has_text="unknown")).to_have_count(0)
+
+
 def test_a_gpu_is_found_as_people_write_it(page: Page, some: HubProcess) -> None:
     for query, count in (("alpha/2", 1), ("alpha/0-2,5", 4), ("beta/1 alpha/1", 0), ("-alpha/0-5", 2)):
         _search(page, query)

@@ -54,6 +54,9 @@ def test_the_life_of_a_booking(tmp_path: Path) -> None:
             made["id"],
         )
 
+        for device in ("GPU-0", "n1/0", "N1/0"):
+            assert [one["id"] for one in await bob.get(f"bookings?device={device}")] == [made["id"]]
+        assert await bob.get("bookings?device=n1/1") == []
         seen = await bob.get(path)
         assert (seen["title"], seen["is_own"], seen["may_edit"]) == ("run", False, False)
         assert (await root.get(path))["may_edit"]

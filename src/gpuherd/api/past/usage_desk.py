@@ -233,13 +233,13 @@ class UsageDesk:
 
 
 def _checked(face: PastFace, by: UsageKey, only: UsageFilter) -> UsageFilter:
-    """Refuse what is not shown in public, as the live view does. Gives the filter with the device's UUID in it."""
+    """Refuse what is not shown in public, as the live view does. Gives the filter with the device's ids in it."""
     if by == "group" or only.group is not None:
         face.check_names("groups")
     if by == "job" or only.job is not None:
         face.check_names("jobs")
     named = None if only.device is None else face.device_named(only.device)
-    return only if named is None else msgspec.structs.replace(only, device=named.uuid)
+    return only if named is None else msgspec.structs.replace(only, device=f"{named.node_id}:{named.uuid}")
 
 
 def _told(

@@ -97,6 +97,7 @@ def test_a_table_has_a_line_for_each_step(past: ReportedPast) -> None:
     ("changes", "status", "code"),
     [
         ({"devices": ("n1",)}, 400, "bad_device"),
+        ({"devices": ("n1/77",)}, 400, "bad_device"),
         ({"devices": (":GPU-0",)}, 400, "bad_device"),
         ({"devices": ("n1:",)}, 400, "bad_device"),
         ({"devices": ()}, 400, "too_many_devices"),
@@ -113,6 +114,14 @@ def test_what_cannot_be_asked(past: ReportedPast, changes: dict[str, object], st
     assert (caught.value.status, caught.value.detail.code) == (status, code)
     if code == "unknown_metric":
         assert all(metric in caught.value.detail.message for metric in DEVICE_METRICS)
+
+
+def test_a_device_goes_by_what_people_call_it(past: ReportedPast) -> None:
+    past.keep(rows=rows())
+    (named,) = devices(
+        past, question=structs.replace(DEVICE, devices=("n1.lab/0", "N1/0", "n1:GPU-n1-0"))
+    ).subjects
+    assert (named.node_id, named.uuid) == ("n1", "GPU-n1-0")
 
 
 def test_a_device_of_the_herd_without_a_past_is_a_gap(past: ReportedPast) -> None:

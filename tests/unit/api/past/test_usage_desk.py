@@ -149,6 +149,8 @@ def test_rows_beyond_the_limit_are_counted_and_told(past: ReportedPast) -> None:
         (UsageFilter(type="H100"), lambda slot: slot.key.type == "H100"),
         (UsageFilter(job="nightly"), lambda slot: slot.key.job == "nightly"),
         (UsageFilter(device="GPU-n1-0"), lambda slot: slot.key.uuid == "GPU-n1-0"),
+        (UsageFilter(device="n1.lab/0"), lambda slot: slot.key.uuid == "GPU-n1-0"),
+        (UsageFilter(device="N1/1"), lambda slot: slot.key.uuid == "GPU-n1-1"),
         (UsageFilter(device="gone:GPU-gone-0"), lambda slot: slot.key.node_id == "gone"),
         (UsageFilter(device="GPU-gone-0", node="gone"), lambda slot: slot.key.node_id == "gone"),
         (UsageFilter(user="nobody"), lambda slot: False),
