@@ -390,7 +390,7 @@ def test_a_node_on_which_no_gpu_can_be_seen_says_why_on_the_map(page: Page, hub:
     page.goto(hub.url)
     expect(page.locator('section[data-node][data-state="live"]')).to_have_count(3)
     canvas = page.get_by_test_id("heat-map")
-    expect(canvas).to_have_attribute("aria-label", re.compile("1 of 1 free"))
+    expect(canvas).to_have_attribute("aria-label", re.compile("1 GPU free"))
     canvas.focus()
     tip, said = page.get_by_role("tooltip"), page.locator("canvas ~ [aria-live=polite]")
 
@@ -453,7 +453,7 @@ def test_process_lines_tell_the_dead_and_the_unknown(page: Page, some: HubProces
     line = page.locator('[data-pid="4242"]')
     for text in ("anna", "58.0 GiB", "2 h 1 min", "7.5 cores", "9.0 GiB RAM", "python train.py"):
         expect(line).to_contain_text(text)
-    expect(page.locator('[data-pid="4243"]')).to_contain_text("dead, memory still held")
+    expect(page.locator('[data-pid="4243"]')).to_contain_text("ended, memory still held")
     expect(page.locator('[data-pid="4244"]')).to_contain_text("unknown user")
 
 
