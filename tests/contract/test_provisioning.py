@@ -116,7 +116,7 @@ def test_only_admin_who_lost_the_group_does_not_come_in(people: PeopleRecords) -
 
     told = refusal(people, with_groups("gpu-users"))
     assert told.code == "last_admin"
-    assert "gpuherd hub account role" in str(told)
+    assert "gpuherd user role" in str(told)
 
 
 @pytest.mark.parametrize("given", ["viewer", "member", "admin"])

@@ -15,7 +15,7 @@ README_WORDS = 600
 CLICKS = 2
 ANSWERS = {
     "upgrade": ("docs/day2.md", "| upgrade it |"),
-    "backup": ("docs/day2.md", "gpuherd hub backup FILE"),
+    "backup": ("docs/day2.md", "gpuherd backup FILE"),
     "reset a password": ("docs/day2.md", "| reset a password |"),
     "booking rules": ("docs/bookings.md", "## For admins: the rules"),
     "who sees my command line": ("docs/privacy.md", "| command line |"),
@@ -58,3 +58,19 @@ def test_the_answer_is_two_clicks_from_the_readme(question: str) -> None:
 def test_the_readme_has_one_picture_and_it_exists() -> None:
     (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.read_text(encoding="utf-8"))
     assert (ROOT / picture).is_file()
+
+
+LONG_FORMS = re.compile(r"gpuherd hub (?:account|token|node|backup|restore)(?![\w-])")
+
+
+def test_commands_go_by_their_short_names() -> None:
+    """``gpuherd user``, not ``gpuherd hub account``: the longer forms still work, and only the reference names them."""
+    texts = [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md"), *(ROOT / "web/src").rglob("*.ts")]
+    texts += [file for file in (ROOT / "src").rglob("*.py") if "cli" not in file.parts]
+    told = {
+        str(file.relative_to(ROOT)): found
+        for file in texts
+        if not {"adr", "reference", "man"} & set(file.parts)
+        if (found := LONG_FORMS.findall(file.read_text(encoding="utf-8")))
+    }
+    assert told == {}

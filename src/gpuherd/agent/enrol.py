@@ -30,7 +30,7 @@ _MAX_SECRET_BYTES = 4096
 _SECRET = re.compile(r"[\x21-\x7e]+")
 _OWN_CREDENTIAL = re.compile(r"ghn_[A-Za-z0-9_-]{43}")
 HOW_TO_ENROL = (
-    "create a join token on the hub with `gpuherd hub token create`, put it in a file on this node and "
+    "create a join token on the hub with `gpuherd token create`, put it in a file on this node and "
     "start the agent with --join-token-file FILE"
 )
 

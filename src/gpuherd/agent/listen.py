@@ -56,7 +56,7 @@ DEFAULT_PORT = 8472
 GOING_AWAY = 1001
 SHORTEST_SECRET = 40
 HOW_TO_SHARE = (
-    "print this node's secret on the hub with `gpuherd hub node secret NAME`, put it in a file that only "
+    "print this node's secret on the hub with `gpuherd node secret NAME`, put it in a file that only "
     "the agent's user can read, and set agent.listen_secret_file to its path"
 )
 

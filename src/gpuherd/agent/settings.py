@@ -35,7 +35,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | None,
         Meta(
             description="File with the secret that this node shares with the hub that connects to it; `gpuherd "
-            "hub node secret NAME` prints it on the hub. Default: systemd's credential "
+            "node secret NAME` prints it on the hub. Default: systemd's credential "
             "`gpuherd-listen-secret`, if there is one.",
         ),
     ] = None

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 MISSING = (
     "records are missing: the database is empty, although this hub has had nodes or accounts; stop the hub, then "
-    "restore a backup with `gpuherd hub restore FILE`, or start afresh with `gpuherd hub start-afresh`"
+    "restore a backup with `gpuherd restore FILE`, or start afresh with `gpuherd hub start-afresh`"
 )
 FULL = (
     "the hub's disk is full: everything can be read, but nothing can be changed or recorded; free some space"

@@ -122,7 +122,7 @@ class Enrolment:
             raise Refused(
                 "token_invalid",
                 f"this is not a join token: join tokens start with {JOIN_TOKEN_PREFIX} and are created on "
-                "the hub with `gpuherd hub token create`",
+                "the hub with `gpuherd token create`",
             )
         if credential is None:
             return self._add(name, now, by, digest(token))
@@ -190,5 +190,5 @@ class Enrolment:
         """Forget a node; a running hub closes its link within seconds. ``Refused`` if there is no such node."""
         if not self._records.remove(node_id, now=now, by=by):
             raise Refused(
-                "unknown_node", f"there is no node {clean(node_id)}; `gpuherd hub node list` shows them"
+                "unknown_node", f"there is no node {clean(node_id)}; `gpuherd node list` shows them"
             )

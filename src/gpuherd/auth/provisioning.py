@@ -113,7 +113,7 @@ class Provisioning:
                 raise Refused(
                     "last_admin",
                     "you are no longer in a group of admins, but the only admin of this hub; make someone else one on "
-                    "the hub's machine (`gpuherd hub account role NAME admin`), then log in again",
+                    "the hub's machine (`gpuherd user role NAME admin`), then log in again",
                 ) from None
         return self._with_linux_names(account, vouched, now, by)
 

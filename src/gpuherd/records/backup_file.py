@@ -160,7 +160,7 @@ def _lines(file: Path) -> Iterator[bytes]:
 
 
 def _no_backup(file: Path) -> Refused:
-    return Refused("no_backup", f"{file} is not a backup; give a file that `gpuherd hub backup` wrote")
+    return Refused("no_backup", f"{file} is not a backup; give a file that `gpuherd backup` wrote")
 
 
 def _damaged(file: Path) -> Refused:

@@ -171,7 +171,7 @@ class NodeRecords:
                     raise Refused(
                         "token_invalid",
                         "the join token is invalid, used up or expired; create a new one on the hub with "
-                        "`gpuherd hub token create`",
+                        "`gpuherd token create`",
                     )
                 detail = f"by join token {token_id(token)}, which admits {_admits(spent.uses_left)} more"
             try:
@@ -180,7 +180,7 @@ class NodeRecords:
                 raise Refused(
                     "name_taken",
                     f"there is already a node {node_id}; choose another name with --name, or, if it is "
-                    f"this machine, remove the old one on the hub with `gpuherd hub node remove {node_id}`",
+                    f"this machine, remove the old one on the hub with `gpuherd node remove {node_id}`",
                 ) from None
             connection.execute(
                 insert(node_credentials).values(digest=credential, node_id=node_id, created_at=now)

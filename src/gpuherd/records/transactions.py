@@ -35,7 +35,7 @@ READS_ONLY = "gpuherd_reads_only"
 """Execution option of a connection: see ``database.py``, which begins such a transaction without a writer's lock."""
 
 
-RESTORE = "stop the hub and restore a backup with `gpuherd hub restore FILE --replace`"
+RESTORE = "stop the hub and restore a backup with `gpuherd restore FILE --replace`"
 """The remedy for damaged records."""
 
 

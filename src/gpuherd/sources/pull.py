@@ -202,7 +202,7 @@ class PullWay:
             raise place.failure(
                 "node_unproven",
                 "the agent there does not know this node's secret, so the hub does not trust it; if it is "
-                f"the right machine, give it what `gpuherd hub node secret {place.name}` prints",
+                f"the right machine, give it what `gpuherd node secret {place.name}` prints",
                 needs_person=True,
             )
 
@@ -214,7 +214,7 @@ class PullWay:
                     "hub_refused",
                     "the agent does not trust this hub: it has another secret"
                     + (", or a proxy between them terminates TLS" if place.is_tls else "")
-                    + f"; give it what `gpuherd hub node secret {place.name}` prints",
+                    + f"; give it what `gpuherd node secret {place.name}` prints",
                     needs_person=True,
                 )
             raise place.failure(

@@ -103,7 +103,7 @@ def test_a_closed_pipe_ends_it_quietly() -> None:
     [
         ([], "agent.hub_url"),
         (["--hub", "gpus.example.org"], "agent.hub_url"),
-        (["--hub", "http://127.0.0.1:1"], "gpuherd hub token create"),
+        (["--hub", "http://127.0.0.1:1"], "gpuherd token create"),
         (["--hub", "http://127.0.0.1:1", "--join-token-file", "/nowhere"], "/nowhere"),
         (["--collector", "crystal_ball", "--once"], "crystal_ball"),
         (["--config", "/nowhere.toml"], "/nowhere.toml"),

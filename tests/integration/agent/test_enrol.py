@@ -103,7 +103,7 @@ def test_a_token_buys_a_credential_that_is_kept(
 
 
 def test_without_credential_or_token_the_start_says_how_to_enrol(hub: EnrolHub, tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="gpuherd hub token create"):
+    with pytest.raises(Misconfigured, match="gpuherd token create"):
         credentials(hub, tmp_path, None).check()
 
 
@@ -126,7 +126,7 @@ def test_a_missing_token_file_is_named(hub: EnrolHub, tmp_path: Path) -> None:
     ("status", "kind", "text"),
     [
         (400, Misconfigured, "used up"),
-        (401, Misconfigured, "gpuherd hub token create"),
+        (401, Misconfigured, "gpuherd token create"),
         (403, Misconfigured, "used up"),
         (404, Misconfigured, r"agent\.hub_url"),
         (308, Misconfigured, r"agent\.hub_url"),

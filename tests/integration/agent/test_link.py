@@ -381,7 +381,7 @@ def test_an_unknown_credential_is_explained_and_retried_slowly(
         asyncio.run(main())
     said = [record for record in caplog.records if "does not know this node's credential" in record.message]
     assert len(said) == 1, "once, not at every try"
-    assert "gpuherd hub token create" in said[0].message
+    assert "gpuherd token create" in said[0].message
     assert CREDENTIAL not in caplog.text
 
 

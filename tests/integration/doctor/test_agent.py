@@ -117,7 +117,7 @@ def test_a_node_that_is_not_enrolled(doctor: Doctor, tmp_path: Path) -> None:
         async with configured_hub(load(doctor.config_file)):
             found = await doctor.look()
         assert any(
-            "this node is not enrolled" in s and "gpuherd hub token create" in s for s in found.sentences
+            "this node is not enrolled" in s and "gpuherd token create" in s for s in found.sentences
         )
 
     asyncio.run(story())

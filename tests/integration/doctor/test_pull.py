@@ -65,7 +65,7 @@ def test_an_agent_with_another_secret(doctor: Doctor, spec: ProbeSpec, tmp_path:
         assert sentence.startswith(
             f"gpu01 (127.0.0.1:{port}): the agent does not trust this hub: it has another"
         )
-        assert sentence.endswith("give it what `gpuherd hub node secret gpu01` prints")
+        assert sentence.endswith("give it what `gpuherd node secret gpu01` prints")
         assert other not in str(found.steps)
 
     asyncio.run(story())

@@ -233,7 +233,7 @@ def test_damage_of_any_file_is_survived_or_said(
         figure=f"{len(refused)} starts refused, {len(crashed)} crashes, {len(journal)} journals lost unsaid",
     )
     assert (crashed, silent) == ([], [])
-    assert [said for said in refused if "gpuherd hub restore" not in said] == []
+    assert [said for said in refused if "gpuherd restore" not in said] == []
 
 
 @pytest.mark.chaos
@@ -253,11 +253,11 @@ def test_a_damaged_header_of_the_records_is_said_or_costs_nothing(tmp_path: Path
             with closing(BookingRecords(open_records(file))) as records:
                 care = RecordsCare(records._engine, tmp_path)
                 care.check(NOW)
-                is_said = "gpuherd hub restore" in " ".join(notice.message for notice in care.notices())
+                is_said = "gpuherd restore" in " ".join(notice.message for notice in care.notices())
                 both = [*made, *records.create([draft(A, at=START + 7200)], now=NOW, by=BY)]
                 is_whole = list(records.changed_after(0)) == both
         except (Failed, Misconfigured) as error:
-            is_said |= "gpuherd hub restore" in str(error)
+            is_said |= "gpuherd restore" in str(error)
             is_whole = False
         if not (is_said or is_whole):
             silent.append(f"byte {byte}, bit {bit}")

@@ -64,7 +64,7 @@ def test_a_join_token_buys_a_credential_that_opens_the_door(tmp_path: Path) -> N
         assert first["node_id"] == "the-big-one"
         async with http.post("api/v1/enroll", json=body) as response:
             assert response.status == 409
-            assert "gpuherd hub node remove the-big-one" in (await error_of(response))["message"]
+            assert "gpuherd node remove the-big-one" in (await error_of(response))["message"]
         # The failed attempt has not used up the token.
         async with http.post(
             "api/v1/enroll", json={"token": token, "hostname": "gpu-01.example"}

@@ -260,7 +260,7 @@ def test_damaged_records_name_the_remedy_and_can_be_restored_over(folder: Path, 
     file, backup = folder / "records.sqlite", tmp_path / "backup"
     write_backup(file, backup)
     file.write_bytes(b"x" * 100_000)
-    with pytest.raises(Misconfigured, match="gpuherd hub restore FILE --replace"):
+    with pytest.raises(Misconfigured, match="gpuherd restore FILE --replace"):
         open_hub_records(HubSettings(state_dir=folder))
     restore_backup(backup, file, replace=True)
     with closing(open_hub_records(HubSettings(state_dir=folder))) as records:

@@ -56,7 +56,7 @@ def test_a_hub_with_another_secret_gets_nothing(
         ):
             failure = await wrong.failure(port)
             assert (failure.code, failure.needs_person) == ("hub_refused", True)
-            assert "gpuherd hub node secret gpu01" in str(failure)
+            assert "gpuherd node secret gpu01" in str(failure)
             assert SECRET not in str(failure)
             assert not wrong.hellos
             async with dialled(port) as stranger:

@@ -111,7 +111,7 @@ def test_a_hub_and_its_nodes(walk: Walk) -> None:
         for step in steps:
             if "gpuherd.toml" not in step.commands:
                 (first.leave_running if step.where == "node" else first.run)(step)
-        first.wait_until(lambda: HOST in first.run(Step("gpuherd hub node list", 0)))
+        first.wait_until(lambda: HOST in first.run(Step("gpuherd node list", 0)))
     for step in steps:
         if "gpuherd.toml" not in step.commands:
             continue

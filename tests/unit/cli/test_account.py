@@ -1,4 +1,4 @@
-"""``gpuherd hub account`` and ``gpuherd hub setup-link`` on real records."""
+"""``gpuherd user`` and ``gpuherd hub setup-link`` on real records."""
 
 from __future__ import annotations
 

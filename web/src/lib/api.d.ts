@@ -2072,7 +2072,7 @@ export interface components {
              * @default null
              */
             name?: string | null;
-            /** @description Join token from `gpuherd hub token create`. */
+            /** @description Join token from `gpuherd token create`. */
             token: string;
         };
         /**

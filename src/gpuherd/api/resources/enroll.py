@@ -19,7 +19,7 @@ __all__ = ["EnrolmentRequest", "EnrolmentResult", "handlers"]
 class EnrolmentRequest(Struct, frozen=True, kw_only=True):
     """A machine that wants to become a node."""
 
-    token: Annotated[str, Meta(max_length=200, description="Join token from `gpuherd hub token create`.")]
+    token: Annotated[str, Meta(max_length=200, description="Join token from `gpuherd token create`.")]
     hostname: Annotated[Label, Meta(description="Host name of the machine.")]
     name: Annotated[Label | None, Meta(description="Display name. Default: the host name.")] = None
     credential: Annotated[

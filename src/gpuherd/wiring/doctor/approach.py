@@ -67,7 +67,7 @@ def _check_secret(file: Path) -> None:
         raise StepFailed(
             "no secret yet",
             f"the hub has no secret for listening nodes yet ({file} is missing): start the hub, then give the node "
-            "what `gpuherd hub node secret NAME` prints",
+            "what `gpuherd node secret NAME` prints",
         ) from None
     except OSError as error:
         raise Misconfigured(f"{file} cannot be read: {error.strerror}; run this as the hub's user") from error
