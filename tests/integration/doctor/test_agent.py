@@ -116,9 +116,7 @@ def test_a_node_that_is_not_enrolled(doctor: Doctor, tmp_path: Path) -> None:
         as_node(doctor, f"http://127.0.0.1:{doctor.port}", tmp_path)
         async with configured_hub(load(doctor.config_file)):
             found = await doctor.look()
-        assert any(
-            "this node is not enrolled" in s and "gpuherd token create" in s for s in found.sentences
-        )
+        assert any("this node is not enrolled" in s and "gpuherd token create" in s for s in found.sentences)
 
     asyncio.run(story())
 

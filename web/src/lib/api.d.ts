@@ -1,4 +1,4 @@
-// Generated from OpenAPI 8811c6f87b53748585f0d65387f07bf4b7e264cff40ef78c9e2d4d4517c26bb9 by `npm run generate`; do not edit.
+// Generated from OpenAPI f953c79b8ed27871d5641f4c7b2202e8c1810af37a5ddf2d5295992202b1622c by `npm run generate`; do not edit.
 export interface paths {
     "/api/v1/account": {
         parameters: {
