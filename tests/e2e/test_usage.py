@@ -175,6 +175,9 @@ def test_plots_are_read_with_keys(page: Page, demo: DemoProcess, answers: UsageA
 def test_whom_to_ask_has_the_trend_in_words(page: Page, demo: DemoProcess, answers: UsageAnswers) -> None:
     _open(page, demo)
     ask = page.get_by_role("region", name="Who to ask")
+    expect(ask).to_contain_text(
+        re.compile(r"Until [^.]*\b21\b[^.]*, the averages are those of the older page\.")
+    )
     expect(ask.get_by_role("row").nth(1)).to_contain_text("free")
     expect(ask.get_by_role("row", name=re.compile("^ada"))).to_contain_text("more now")
     expect(ask.get_by_role("row", name=re.compile("^bo"))).to_contain_text("less now")

@@ -175,6 +175,7 @@ def _trends() -> TrendsView:
         time=time.time(),
         rows=(row("ada", 12.0, "up"), row("bo", 4.5, "down"), row(None, 1.0, "level")),
         free=row("free", 37.0, "down"),
+        earlier_until=1_790_000_000.0,
     )
 
 
