@@ -608,6 +608,20 @@ def test_a_process_on_a_gpu_nobody_knows_may_be_on_the_one_without_a_uuid(uuid: 
     assert made.read().problems == ()
 
 
+def test_an_ecc_count_that_cannot_be_read_any_more_stays() -> None:
+    count = b"ecc.errors.uncorrected.volatile.total="
+    made, runner = collector(
+        help=HELP, gpu=TWO.replace(b"driver_version", count + b"5;driver_version"), apps=b""
+    )
+    made.open()
+    assert [sample.ecc_uncorrected for sample in made.read().samples] == [5, 5]
+    failing = TWO.replace(b"driver_version", count + b"[Unknown Error];driver_version", 1)
+    runner.answers["--query-gpu"] = failing
+    assert [sample.ecc_uncorrected for sample in made.read().samples] == [5, 5]
+    made.open()
+    assert [sample.ecc_uncorrected for sample in made.read().samples] == [None, None]
+
+
 def test_warnings_among_processes_are_no_processes() -> None:
     made, _ = collector(
         help=HELP, gpu=TWO, apps=b"WARNING: infoROM is corrupted\nNo running processes found\n"

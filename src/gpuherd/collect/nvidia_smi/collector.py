@@ -111,11 +111,13 @@ class NvidiaSmiCollector:
         self._cuda_version: str | None = None
         self._log_seconds = log_seconds
         self._monotonic = monotonic
+        self._ecc_uncorrected: dict[str, int] = {}
         self._apps = b""
         self._kept_log: tuple[GpuReading, bytes, float] | None = None
 
     def open(self) -> None:
         """Find out which fields this nvidia-smi knows, and that it works."""
+        self._ecc_uncorrected.clear()
         try:
             known = parse_help(self._run("--help-query-gpu"))
         except Unavailable as error:
@@ -181,16 +183,18 @@ class NvidiaSmiCollector:
         devices: list[DeviceFacts] = []
         samples: list[DeviceSample] = []
         problems: list[Problem] = []
+        errors: dict[str, int] = {}
         for words in rows:
             facts, sample = words_device(words)
             if facts.index in self._skipped:
                 continue
             devices.append(facts)
-            samples.append(sample)
+            samples.append(self._with_errors_so_far(facts, sample, errors))
             failed = problems_of(facts, columns.named(words)) if may_have_failed else []
             problems += failed or undecided(facts, sample, words)
             problems += unknown_layout(facts, words, failed)
             problems += unhealthy(facts, words)
+        self._ecc_uncorrected = errors
         problems += _warnings(answer, devices)
         uses: list[SeenUse] = []
         try:
@@ -221,6 +225,21 @@ class NvidiaSmiCollector:
             driver_version=label_of(rows[0][DRIVER_VERSION]),
             cuda_version=self._cuda_version,
         )
+
+    def _with_errors_so_far(
+        self, facts: DeviceFacts, sample: DeviceSample, errors: dict[str, int]
+    ) -> DeviceSample:
+        """Keep a count of ECC errors that cannot be read any more: it does not go down while the driver is loaded.
+
+        ``errors`` are the counts of this reading, by UUID.
+        """
+        count = sample.ecc_uncorrected
+        if count is None:
+            count = self._ecc_uncorrected.get(facts.uuid)
+        if count is None:
+            return sample
+        errors[facts.uuid] = count
+        return msgspec.structs.replace(sample, ecc_uncorrected=count)
 
     def _choose(self, fields: list[str]) -> None:
         self._fields, self._columns = fields, Columns(fields)
