@@ -21,10 +21,11 @@ def with_kept(
     """Add the devices in ``kept`` that the report lacks, and the problems.
 
     A report without any device that calls the whole node faulty gets all of ``remembered``: GPUs do not vanish
-    from the list because the driver is gone.
+    from the list because the driver is gone. Nor do slices if nobody can say what is on their GPU.
     """
     report, known_again = _with_names(report, remembered)
-    kept += tuple(device for device in remembered if device.parent_uuid in known_again)
+    parents = known_again | _without_known_slices(report)
+    kept += tuple(device for device in remembered if device.parent_uuid in parents)
     if problems:
         report = msgspec.structs.replace(
             report,
@@ -39,6 +40,15 @@ def with_kept(
     if not missing:
         return report
     return _merged(report, missing)
+
+
+def _without_known_slices(report: Report) -> set[str]:
+    """Give the GPUs without slices of which it is not known what runs on them: they may be split."""
+    blind = {problem.device_uuid for problem in report.sample.problems if problem.code == "processes_failed"}
+    split = {device.parent_uuid for device in report.facts.devices}
+    return {
+        device.uuid for device in report.facts.devices if device.uuid in blind and device.uuid not in split
+    }
 
 
 def _with_names(report: Report, remembered: tuple[DeviceFacts, ...]) -> tuple[Report, set[str]]:

@@ -198,7 +198,11 @@ def b3_mig_mode_unknown(machine: Machine) -> None:
         assert problem["code"] == "processes_failed"
         assert "nvmlDeviceGetMigMode" in problem["message"]
         machine.play(machine.split_card())
-        machine.until("free", "free", "free")
+        split = [device["facts"]["uuid"] for device in machine.until("free", "free", "free")]
+    machine.play(machine.split_card(), faults=[fault])
+    with machine.agent():  # one that has not seen the slices itself
+        devices = machine.until("unknown", "unknown", "unknown")
+        assert [device["facts"]["uuid"] for device in devices] == split
 
 
 def b4_slices_not_listed(machine: Machine) -> None:

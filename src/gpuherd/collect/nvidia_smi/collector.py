@@ -233,13 +233,11 @@ class NvidiaSmiCollector:
 
         ``errors`` are the counts of this reading, by UUID.
         """
-        count = sample.ecc_uncorrected
-        if count is None:
-            count = self._ecc_uncorrected.get(facts.uuid)
-        if count is None:
-            return sample
-        errors[facts.uuid] = count
-        return msgspec.structs.replace(sample, ecc_uncorrected=count)
+        if sample.ecc_uncorrected is None and facts.uuid in self._ecc_uncorrected:
+            sample = msgspec.structs.replace(sample, ecc_uncorrected=self._ecc_uncorrected[facts.uuid])
+        if sample.ecc_uncorrected is not None:
+            errors[facts.uuid] = sample.ecc_uncorrected
+        return sample
 
     def _choose(self, fields: list[str]) -> None:
         self._fields, self._columns = fields, Columns(fields)
