@@ -191,7 +191,7 @@ def test_what_is_in_the_way_is_told_while_dragging_and_the_next_time_offered(
     page.get_by_role("button", name="Choose another time").click()
     sheet = _sheet(page)
     conflicts = sheet.locator("[data-conflicts='1']")
-    expect(conflicts).to_contain_text("alpha: 1")
+    expect(conflicts).to_contain_text("alpha/1")
     conflicts.get_by_role("button", name=re.compile("Book .* 14:00 instead")).click()
     expect(sheet.locator("[data-reading]")).to_contain_text("14:00 – 16:00")
     sheet.get_by_role("button", name="Book", exact=True).click()
