@@ -141,7 +141,7 @@ def test_ports_in_patterns(pattern: str, host: str, port: str | None) -> None:
         ("[rpcservers]\na ansible_port=none\n", "hosts:2: ansible_port="),
         ("[rpcservers:children]\nabsent\n", 'hosts:2: there is no group "absent"'),
         ("[rpcservers:children]\nb\n[b:children]\nrpcservers\n", "contain each other"),
-        ("[rpcservers:kids]\n", "hosts:1: [rpcservers:kids] is not known"),
+        ("[rpcservers:kids]\n", "hosts:1: [rpcservers:kids] is unknown"),
         ("[rpcservers:vars]\njunk\n", 'hosts:2: "junk" is not a variable'),
         ("rpcservers:\n  hosts:\n    a:\n    a:\n", 'hosts:4: "a" is already in line 3'),
         ("rpcservers:\n  host:\n    a:\n", 'hosts:2: "host" is an unknown key'),

@@ -75,7 +75,7 @@ DAMAGED = [
         'line 2: "../x": is not a host name; correct it',
         'gpu1 = "one"',
     ),
-    Damage("comments.json", COMMENTS % "7,", "line 1: gpu1:1: is no entry; write", "[bookings.comments]"),
+    Damage("comments.json", COMMENTS % "7,", "line 1: gpu1:1: is not an entry; write", "[bookings.comments]"),
     Damage("comments.json", COMMENTS % '{"name": "x"},', "line 3: gpu1:1: .*no date; write", "[bookings"),
     Damage(
         "comments.json", '{"a": [{"name": "x", "date": ""}],\n "\u0007": []}', "line 2: .*correct", "[boo"
@@ -116,7 +116,7 @@ WRITTEN_BY_HAND = [
     Damage(
         "comments.json",
         COMMENTS % '{"name": null, "date": "2099-01-01 00:00", "comment": null}',
-        "line 3: gpu1:1: has a date but no name; say who",
+        "line 3: gpu1:1: has a date but no name; add the name",
         "[bookings.comments]",
     ),
 ]
@@ -159,7 +159,7 @@ BEGINNINGS = {
     "load_data.csv": ",load,load_mem,gpu_idx,",
 }
 TOO_LARGE = [
-    Damage(name, begin + "\n," * 5_000_000, rf"{name}: is larger than 4 MiB, which ends in line \d{{7}}; ")
+    Damage(name, begin + "\n," * 5_000_000, rf"{name}: is larger than 4 MiB, which ends in line \d{{7}}[,;] ")
     for name, begin in BEGINNINGS.items()
 ]
 
