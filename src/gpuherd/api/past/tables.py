@@ -33,9 +33,9 @@ def safe_text(text: str) -> str:
 
     Also one whose formula would begin after blanks, tabs or line breaks; these become blanks.
     """
-    is_formula = _FORMULA.match(text) is not None or text[:1] in ("\t", "\r", "\n")
-    text = _BREAKS.sub(" ", text)
-    return f"'{text}" if is_formula else text
+    plain = _BREAKS.sub(" ", text)
+    is_formula = _FORMULA.match(text) or _FORMULA.match(plain) or text[:1] in ("\t", "\r", "\n")
+    return f"'{plain}" if is_formula else plain
 
 
 def iso(at: float) -> str:

@@ -37,6 +37,7 @@ def test_numbers_are_numbers_and_unknown_is_empty() -> None:
         "%0A",
         "\uff1d1",
         "\x00=1",
+        "\x7f=1",
         "\xa0=1",
     ],
 )
