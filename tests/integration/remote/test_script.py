@@ -196,7 +196,7 @@ def test_slices_come_from_the_log_without_process_names(
 <pid>{worker.pid}</pid><type>C</type>
 <process_name>python --token {SECRET}</process_name>
 <used_memory>11 MiB</used_memory></process_info>
-<process_info><pid>{os.getpid()}</pid><type>C</type><process_name>two
+<process_info><pid>{os.getpid()}</pid><type>G</type><process_name>two
 lines {SECRET}</process_name><used_memory>1 MiB</used_memory></process_info>
 </processes></gpu></nvidia_smi_log>""",
     )
