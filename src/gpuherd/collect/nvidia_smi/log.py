@@ -149,8 +149,8 @@ def parse_log(content: bytes, listing: list[ListedSlice]) -> GpuReading:
             problems.append(
                 Problem(
                     code="processes_failed",
-                    message=f"the log of nvidia-smi does not list the processes of GPU {index}, or not on which slice they "
-                    "are: run it as root",
+                    message=f"the log of nvidia-smi does not list the processes of GPU {index}, or not on which "
+                    "slice they are: run it as root",
                     device_uuid=facts.uuid,
                 )
             )
