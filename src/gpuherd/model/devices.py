@@ -190,8 +190,8 @@ class _Placed(Protocol):
 def in_order(devices: Sequence[_Placed]) -> list[int]:
     """Give the positions of a node's devices by index, each GPU followed by its slices.
 
-    The hub lists missing GPUs last. Here, one comes before the GPU that has its index now: the driver numbers only
-    the GPUs that are present.
+    Missing GPUs are at the end of the list. Each goes before the GPU that has its index now, because the driver numbers
+    only the GPUs that are present.
     """
     gpus = {device.uuid: (device.index, -position) for position, device in enumerate(devices)}
 

@@ -18,7 +18,7 @@ describe("NodeEntry", () => {
     expect(entry.models()).toEqual([{ shortName: "A100", count: 1 }]);
   });
 
-  it("shows a missing GPU, which is told last, in its place, and processes stay where they are", () => {
+  it("shows a missing GPU in its place, and processes stay on their GPUs", () => {
     const entry = new NodeEntry(
       node(0, {
         devices: [

@@ -103,8 +103,8 @@ export class NodeEntry {
 }
 
 /**
- * Devices with their positions, by index, each GPU followed by its slices. The hub lists missing GPUs last. Here, one
- * comes before the GPU that has its index now: the driver numbers only the GPUs that are present.
+ * Devices with their positions, by index, each GPU followed by its slices. Missing GPUs are at the end of the list; each
+ * goes before the GPU that has its index now, because the driver numbers only the GPUs that are present.
  */
 function inOrder(devices: readonly DeviceInventory[]): [DeviceInventory, number][] {
   const gpus = new Map(devices.map(({ facts }, position) => [facts.uuid, [facts.index, -position] as const]));
