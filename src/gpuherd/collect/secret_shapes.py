@@ -56,7 +56,7 @@ TOKEN_SHAPES: dict[str, re.Pattern[str]] = {
     "Hugging Face": re.compile(r"\b(?:hf|api_org)_[A-Za-z0-9]{10,}+"),
     "GitHub": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{10,}+|github_pat_\w{10,}+)"),
     "GitLab": re.compile(r"\bgl(?:pat|dt|rt|ptt|soat|cbt)-[\w\-.]{10,}+"),
-    "OpenAI, Anthropic and alike": re.compile(r"\bsk-[\w\-]{10,}+"),
+    "OpenAI, Anthropic and similar": re.compile(r"\bsk-[\w\-]{10,}+"),
     "Stripe": re.compile(r"\b[srp]k_(?:live|test)_[A-Za-z0-9]{8,}+"),
     "AWS access key": re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}+"),
     "Slack": re.compile(
