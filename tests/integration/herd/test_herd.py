@@ -171,5 +171,5 @@ def test_two_hubs_on_one_port(hub: HubProcess, tmp_path: Path) -> None:
     )  # fmt: skip
     assert result.returncode == 1
     assert f"port {listen.rpartition(chr(58))[2]}" in result.stderr
-    assert "is taken" in result.stderr
+    assert "is in use" in result.stderr
     assert len(result.stderr.splitlines()) == 1
