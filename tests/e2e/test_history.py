@@ -238,7 +238,7 @@ def test_what_is_saved_is_a_picture_and_what_is_linked_a_table(page: Page, herd:
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as image").click()
     assert re.fullmatch(
-        r"gpuherd-alpha-gpu-0-power-\d{8}T\d{4}-\d{8}T\d{4}\.png", download.value.suggested_filename
+        r"gpuherd-alpha-0-power-\d{8}T\d{4}-\d{8}T\d{4}\.png", download.value.suggested_filename
     )
     data = download.value.path().read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
@@ -247,7 +247,7 @@ def test_what_is_saved_is_a_picture_and_what_is_linked_a_table(page: Page, herd:
     expect(link).to_have_attribute(
         "href", re.compile(r"history/devices\?device=alpha%3AGPU-alpha-0&.*format=csv$")
     )
-    expect(link).to_have_attribute("download", re.compile(r"^gpuherd-alpha-gpu-0-.*\.csv$"))
+    expect(link).to_have_attribute("download", re.compile(r"^gpuherd-alpha-0-.*\.csv$"))
 
 
 def test_a_range_can_be_typed_and_what_makes_no_sense_is_said(page: Page, herd: str, past: Past) -> None:
@@ -378,5 +378,5 @@ def test_a_demo_has_a_past_worth_looking_at(page: Page, demo: DemoProcess) -> No
     user = ask(f"{demo.url}api/v1/usage/sessions?from=24h&limit=1")["sessions"][0]["user"]
     _go(page, f"{demo.url}?user={user}&range=24h")
     _drawn(page, 3)
-    expect(page.get_by_role("list", name="GPUs held", exact=True)).to_contain_text("GPUs on average")
+    expect(page.get_by_role("list", name="GPUs in use", exact=True)).to_contain_text("GPUs on average")
     expect(page.get_by_role("region", name="Sessions").get_by_role("row").nth(1)).to_be_visible()

@@ -117,13 +117,13 @@ def test_unknown_is_a_dash_and_never_zero(page: Page, hub: HubProcess) -> None:
     expect(device).not_to_have_attribute("data-state", "free")
 
 
-def test_a_host_without_a_gpu_says_why_and_points_to_the_demo(page: Page, hub: HubProcess) -> None:
+def test_a_host_without_a_gpu_says_why_and_points_to_the_doctor(page: Page, hub: HubProcess) -> None:
     why = "no GPU found: libnvidia-ml.so.1 is not installed"
     hub.join("laptop").report(report([], problems=[Problem(code="no_driver", message=why)]))
     page.goto(hub.url)
     section = page.get_by_label("laptop", exact=True)
     expect(section.get_by_text(why)).to_be_visible()
-    expect(section).to_contain_text("gpuherd demo")
+    expect(section).to_contain_text("gpuherd doctor laptop")
     expect(section.get_by_role("meter", name="RAM")).to_have_attribute("aria-valuenow", "25")
 
 

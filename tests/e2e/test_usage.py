@@ -147,7 +147,7 @@ def test_ranges_are_chosen_and_stand_in_the_address(
 def test_plots_are_read_with_keys(page: Page, demo: DemoProcess, answers: UsageAnswers) -> None:
     _open(page, demo, "=7d")
     plot = page.get_by_role("slider", name="GPU-hours over time")
-    expect(plot).to_have_attribute("aria-valuetext", re.compile(r"^Whole range: All [\d.]+, ada [\d.]+"))
+    expect(plot).to_have_attribute("aria-valuetext", re.compile(r"^Whole range: Total [\d.]+, ada [\d.]+"))
     plot.focus()
     plot.press("Home")
     expect(plot).to_have_attribute("aria-valuetext", re.compile("some data is missing"))

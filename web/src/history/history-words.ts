@@ -78,7 +78,7 @@ export const words = {
     cpu: "CPU",
     ram: "RAM",
     devices: "GPUs by state",
-    use: "Utilisation of the herd",
+    use: "Herd usage",
     held: "GPUs in use",
     busy: "busy",
     heldLine: "in use",

@@ -4,7 +4,7 @@ import { minuteText } from "./zone";
 
 const LONGEST_NAME = 120;
 
-/** Such as `gpuherd-h100-01-gpu-3-power-20261116T1000-20261116T1400.png`: no character that any system objects to. */
+/** Such as `gpuherd-h100-01-3-power-20261116T1000-20261116T1400.png`: no character that any system objects to. */
 export function fileName(parts: readonly string[], { from, to }: Span, zone: string, ending: string): string {
   const words = ["gpuherd", ...parts]
     .map((part) =>

@@ -37,9 +37,9 @@ export const pageStrings = {
 
   paper: {
     countsOnly: (nodes: number, most: number): string =>
-      `${plural(nodes, "node", "nodes")}, with GPU counts only. To print each GPU, search for ${most} nodes or fewer first.`,
+      `${plural(nodes, "node", "nodes")}, with GPU counts only. To print each GPU, search for at most ${most} nodes.`,
     leftOut: (nodes: number): string =>
-      `${plural(nodes, "node is", "nodes are")} not printed. To print them, search for fewer nodes first.`,
+      `${plural(nodes, "node is", "nodes are")} not printed. Search for fewer nodes.`,
   },
 
   users: {
@@ -66,7 +66,6 @@ export const pageStrings = {
     offline: (count: number): string => `${count} offline`,
     other: (count: number): string => `${count} unknown`,
     useOf: (parts: string): string => `Devices: ${parts}`,
-    noneHint: "A new process appears here within a few seconds.",
     none: "No one is using a GPU right now.",
     moreNodes: (count: number): string => plural(count, "more node", "more nodes"),
     fewer: "show fewer",
@@ -76,7 +75,7 @@ export const pageStrings = {
   charts: {
     heading: "Last 15 minutes",
     zone: (zone: string): string => `Times in ${zone}`,
-    noPast: "Could not load the minutes before you opened this page.",
+    noPast: "Could not load the last 15 minutes.",
     utilization: "Utilisation",
     memory: "Memory",
     temperature: "Temperature",
@@ -149,10 +148,10 @@ export const pageStrings = {
     loading: "Loading …",
     noNode: "Node not found",
     noNodeHint: (id: string): string =>
-      `The herd has no node ${id}. It may have been removed or renamed, or the address is wrong.`,
+      `The herd has no node ${id}. It may have been removed, or the address is wrong.`,
     noGpu: "GPU not found",
     noGpuHint: (id: string): string =>
-      `No node reports GPU ${id}. It may have been removed, replaced or split into slices, or the address is wrong.`,
+      `No node reports GPU ${id}. It may have been removed, or the address is wrong.`,
     similar: "Did you mean",
     gpu: (label: string): string => `GPU ${label}`,
     gpus: "GPUs",
@@ -179,12 +178,11 @@ export const pageStrings = {
 
   firstSteps: {
     noNodes: "No nodes yet",
-    noNodesHint:
-      "The hub is running. Add your GPU machines in one of these ways; they appear here within seconds.",
+    noNodesHint: "The hub is running. Add your GPU machines; they appear here within seconds.",
     ways: {
       agent: {
         heading: "Run the agent on each GPU machine",
-        hint: "Shows the most and costs the least. Create a join token on the hub's machine, copy the file to the GPU machine, and start the agent there.",
+        hint: "Create a join token on the hub's machine, copy the file to the GPU machine, and start the agent there.",
       },
       ssh: {
         heading: "Connect over SSH",
@@ -192,7 +190,7 @@ export const pageStrings = {
       },
       imported: {
         heading: "Import from another tool",
-        hint: "Reads the host lists, inventories and settings of other monitors and writes a configuration.",
+        hint: "Reads the host lists and settings of other monitors.",
       },
       demo: {
         heading: "Try the demo first",

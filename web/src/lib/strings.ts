@@ -28,17 +28,12 @@ export const strings = {
   free,
 
   title: {
-    pages: {
-      users: "Users",
-      usage: "Usage",
-      timeline: "Bookings",
-      bookings: "My bookings",
-      account: "Account",
-      admin: "Administration",
-      login: "Log in",
-      setup: "Set up",
-      wall: "Wall",
-    },
+    bookings: "My bookings",
+    account: "Account",
+    admin: "Administration",
+    login: "Log in",
+    setup: "Set up",
+    wall: "Wall",
     live: free,
     notLive: "not live",
     paused: "paused",
@@ -122,7 +117,7 @@ export const strings = {
     nobody:
       "There are no accounts yet. To create the first, open the link that the hub printed when it started, or run",
     setup: "gpuherd hub setup-link",
-    missing: "The database is empty. Restore a backup, or start with an empty one:",
+    missing: "The database is empty. Restore a backup, or run",
     afresh: "gpuherd hub start-afresh",
   },
 
@@ -134,8 +129,8 @@ export const strings = {
       refused: "The hub refuses the connection; trying again.",
       silent: "The hub does not respond; waiting.",
       gap: "A message is missing; reloading the data.",
-      unreadable: "The hub sent something this page cannot read. If this message stays, reload the page.",
-      slept: "This device was asleep or its clock was changed; reloading the data.",
+      unreadable: "This page cannot read the hub's data. Reload the page.",
+      slept: "This device was asleep; reloading the data.",
     } satisfies Record<Trouble, string>,
   },
 
@@ -145,10 +140,9 @@ export const strings = {
     notConnectedHint: "No data has arrived yet. If this message stays:",
     remedies: [
       "Check that the hub is running. On its machine, run:",
-      "If there is a proxy in front of the hub, turn off buffering for event streams.",
-      "You do not need to reload: this page keeps trying.",
+      "If the hub is behind a proxy, turn off buffering of event streams.",
+      "You do not need to reload; this page keeps trying.",
     ],
-    notFound: "Page not found",
   },
 
   commands: {
@@ -165,7 +159,6 @@ export const strings = {
     heading: "Nodes",
     expandAll: "Expand all",
     collapseAll: "Collapse all",
-    toggle: (name: string): string => `Details of ${name}`,
     wasLive: "was live",
     noReport: (time: string): string => `No report for ${time}.`,
     noGpu: "no GPU",
@@ -250,7 +243,7 @@ export const strings = {
     cores: (value: string): string => `${value} cores`,
     graphics: "graphics",
     gone: "ended, memory still held",
-    goneTitle: "The driver still lists this process, but the operating system does not",
+    goneTitle: "Only the driver still lists this process",
     ramTitle: "Main memory of the node",
     container: (name: string): string => `container ${name}`,
     job: (name: string): string => `job ${name}`,
@@ -272,15 +265,15 @@ export const strings = {
     since: (age: string): string => `· for ${age}`,
     noDevices: "No GPU found on this node",
     noSlices: "MIG is on, but the GPUs of this node have no slices yet",
-    neverHint: "This node is enrolled but has never sent a report. Check that its agent is running.",
+    neverHint: "This node has never sent a report. Check that its agent is running.",
     nothingYet: "No data from this node yet",
     neverReached: (way: string): string =>
-      `The hub has not reached this node yet (connection: ${way}). The reason is shown above.`,
-    noDevicesWhy: "CPU, memory and disks are still monitored. To find out why, run on the hub's machine:",
+      `The hub has not reached this node yet (${way}). The reason is shown above.`,
+    noDevicesWhy: "To find out why, run on the hub's machine:",
   },
 
   pages: {
-    outdated: "Could not load this part of the page. The hub may have been updated.",
+    outdated: "Could not load this part. The hub may have been updated.",
     reload: "Reload the page",
   },
 
@@ -329,14 +322,14 @@ export const strings = {
       clear: "Clear search",
       tryThese: "Examples",
       examples: [
-        { query: "free mem>=80G", means: "free, with at least 80 GB" },
-        { query: "free>=4", means: "nodes with at least 4 free GPUs" },
-        { query: "held idle>30m", means: "held idle for over 30 minutes" },
-        { query: "busy util<10", means: "busy, but below 10 %" },
+        { query: "free mem>=80G", means: "free, 80 GB or more" },
+        { query: "free>=4", means: "nodes with 4 free GPUs" },
+        { query: "held idle>30m", means: "held idle for 30 min" },
+        { query: "busy util<10", means: "busy, below 10 %" },
         { query: "user:NAME", means: "GPUs of a user" },
         { query: "node:h100-*", means: "nodes by name" },
         { query: "gpu01/3", means: "one GPU" },
-        { query: "-offline", means: "everything that is not offline" },
+        { query: "-offline", means: "not offline" },
       ],
       complaint: {
         size: "needs a size, such as mem>40G",
@@ -370,7 +363,7 @@ export const strings = {
 
     map: {
       label: (free: string): string =>
-        `Map of all GPUs by node: ${free} free. Arrow keys move, Enter opens. The list below has the same data.`,
+        `Map of all GPUs: ${free} free. Arrow keys move, Enter opens. The list below has the same data.`,
       cell: (device: string, model: string): string => `${device}, ${model}`,
       bare: "no GPU found",
       utilization: "Utilisation",

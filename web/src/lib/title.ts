@@ -10,23 +10,27 @@ export type PeoplePage = "setup" | "login" | "counts" | "account" | "admin" | nu
 
 /** "" on the herd's own page. */
 export function placeName(herd: Herd, place: Place, people: PeoplePage): string {
-  const { pages } = strings.title;
-  if (people !== null) return people === "counts" ? "" : pages[people];
-  if (place.isWall) return pages.wall;
-  const { id } = place;
+  const { title, shell } = strings;
+  if (people !== null) return people === "counts" ? "" : title[people];
+  if (place.isWall) return title.wall;
+  const id = place.id ?? "";
   switch (place.page) {
     case "herd":
       return place.query;
     case "node":
-      return herd.nodes.find((node) => node.id === id)?.name ?? id ?? "";
+      return herd.nodes.find((node) => node.id === id)?.name ?? id;
     case "gpu": {
-      const found = findDevice(herd, id ?? "");
-      return found ? deviceName(found.node, found.device) : (id ?? "");
+      const found = findDevice(herd, id);
+      return found ? deviceName(found.node, found.device) : id;
     }
     case "user":
-      return id ?? "";
+      return id;
+    case "users":
+    case "usage":
+    case "timeline":
+      return shell.pages[place.page];
     default:
-      return pages[place.page];
+      return title[place.page];
   }
 }
 
