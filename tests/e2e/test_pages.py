@@ -186,7 +186,7 @@ def test_the_own_row_stands_out_and_is_remembered(page: Page, herd: Herd) -> Non
     _go(page, f"{herd.url}?users")
     expect(bo).to_have_class(re.compile(r"\bme\b"))
     expect(page.locator('[data-user="ada"]')).not_to_have_class(re.compile(r"\bme\b"))
-    bo.get_by_role("button", name="Remove the mark").click()
+    bo.get_by_role("button", name="remove the mark").click()
     expect(bo).not_to_have_class(re.compile(r"\bme\b"))
     assert page.evaluate("localStorage.getItem('gpuherd.me')") is None
 

@@ -175,7 +175,7 @@ def test_the_page_knows_who_is_logged_in(page: Page, lab: HubProcess) -> None:
     page.goto(f"{lab.url}?users")
     ben = page.locator('[data-user="ben"]')
     expect(ben).to_contain_text("you")
-    expect(page.get_by_role("button", name="mark this row")).to_have_count(0)
+    expect(page.get_by_role("button", name="mark the row")).to_have_count(0)
 
 
 # Going out
