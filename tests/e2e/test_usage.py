@@ -161,9 +161,9 @@ def test_plots_are_read_with_keys(page: Page, demo: DemoProcess, answers: UsageA
     expect(readout).to_contain_text(re.compile(r"Monday 00:00–01:00: \d+ % of the GPUs busy"))
     for key in ("ArrowDown",) * 6:
         hours.press(key)
-    expect(readout).to_contain_text("Sunday 00:00–01:00: not known")
+    expect(readout).to_contain_text("Sunday 00:00–01:00: unknown")
     active = hours.get_attribute("aria-activedescendant")
-    assert page.locator(f"[id='{active}']").get_attribute("aria-label") == "Sunday 00:00–01:00: not known"
+    assert page.locator(f"[id='{active}']").get_attribute("aria-label") == "Sunday 00:00–01:00: unknown"
 
     distribution = page.get_by_role("region", name="Utilisation of GPUs in use")
     before = distribution.inner_text()
