@@ -30,6 +30,13 @@ REQUEST_SECONDS = 30.0
 
 STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 """Tells browsers to use only HTTPS; sent if the hub itself serves it."""
+PIECE_BYTES = 8_192
+KNOWN_PIECE_BYTES = 16_384
+"""For those who are logged in. The web server holds about ten pieces for a client that does not read."""
+STREAM_PIECE_BYTES = 65_536
+"""For live views: there is a limit on their number, and a viewer must get each tick before the next."""
+UNREAD_SECONDS = 30.0
+"""How long a client may take to read a piece of a response."""
 STREAM_PATH = "/api/v1/stream"
 SCHEMA_PATH = "/api/v1/openapi.json"
 SMALL_BODY_SECONDS = 5.0
@@ -84,8 +91,13 @@ class HubApp:
                 await self._serve_request(scope, receive, answered)
         except HttpError as error:
             await _refuse(scope, answered, error)
+        except _UnreadError:
+            pass  # its connection is closed below
         except Exception as error:  # noqa: BLE001 - the web server would swallow it silently
             await _refuse(scope, answered, unexpected(error))
+        finally:
+            if answered.is_unread:
+                self._connections.give_up(scope)
 
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._guard.check(scope, is_sensitive=True)
@@ -98,7 +110,7 @@ class HubApp:
         with self._connections.serving(scope, _holder(None, node_id)):
             await self._socket.serve(scope, receive, send)
 
-    async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_request(self, scope: Scope, receive: Receive, send: _Answered) -> None:
         path = self._relative(scope)
         if path.startswith("/api/"):
             # As the router reads it: /api/v1//session/ is /api/v1/session, with the same limits.
@@ -116,6 +128,8 @@ class HubApp:
         viewer = await self._identification.viewer(scope)
         node_id = self._socket.known_node(scope)
         is_known = viewer.is_known or node_id is not None
+        if is_known or path == STREAM_PATH:
+            send.piece_bytes = STREAM_PIECE_BYTES if path == STREAM_PATH else KNOWN_PIECE_BYTES
         # Before the body is read: in a flood hardly anything else is done.
         if not is_known and has_body(scope):
             self._bodies.check(scope[SENDER_KEY].place, is_known=False)
@@ -149,12 +163,12 @@ class HubApp:
         rule = _SMALL_BODY if path in _OPEN else _BODY
         place = scope[SENDER_KEY].place
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
+            async with asyncio.timeout(REQUEST_SECONDS) as limit:
                 with self._bodies.reading(scope, receive, rule, place=place, is_known=is_known) as body:
                     if path in _OPEN:
                         # Before anything is made for a request that may never be whole.
                         await body.receive_all()
-                    await self._rest(scope, body, _with_headers(send))
+                    await self._rest(scope, body, _with_headers(send, limit))
         except TimeoutError as error:
             raise HttpError(408, "timeout", "the request took too long") from error
 
@@ -190,13 +204,18 @@ def _check_media_type(scope: Scope) -> None:
         )
 
 
-def _with_headers(send: Send) -> Send:
-    """Add to an API answer what holds for all of them: it is never cached, framed or guessed at."""
+def _with_headers(send: Send, limit: asyncio.Timeout) -> Send:
+    """Add to an API answer what holds for all of them: it is never cached, framed or guessed at.
+
+    ``limit`` no longer holds once there is an answer: a slow client may take longer to read it.
+    """
 
     async def complete(message: Message) -> None:
         if message["type"] == "http.response.start":
+            limit.reschedule(None)
             message["headers"] = [*message["headers"], *SECURITY_HEADERS, (b"cache-control", b"no-store")]
-        await send(message)
+        with contextlib.suppress(_UnreadError):  # for the framework this would be an error of ours
+            await send(message)
 
     return complete
 
@@ -206,16 +225,46 @@ async def _refuse(scope: Scope, send: _Answered, error: HttpError) -> None:
         await refuse(scope, send, error)
 
 
+class _UnreadError(TimeoutError):
+    """The client does not read the response."""
+
+
 class _Answered:
-    """A ``send`` that knows whether the response has started, and adds headers to it."""
+    """A ``send`` that knows whether the response has started, and adds headers to it.
+
+    Large bodies are sent in pieces: the web server copies what it is given, and keeps it until the client has read it.
+    """
 
     def __init__(self, send: Send, more_headers: Headers) -> None:
         self._send = send
         self._more_headers = more_headers
         self.has_begun = False
+        self.piece_bytes = PIECE_BYTES
+        self.is_unread = False
 
     def __call__(self, message: Message) -> Awaitable[None]:
         self.has_begun = True
         if self._more_headers and message["type"].endswith("response.start"):
             message["headers"] = [*message["headers"], *self._more_headers]
+        if message["type"] == "http.response.body" and len(message.get("body", b"")) > self.piece_bytes:
+            return self._send_pieces(message)
         return self._send(message)
+
+    async def _send_pieces(self, message: Message) -> None:
+        """Send piece by piece as the client reads. One that reads nothing for a while gets no more."""
+        body, size, clock = memoryview(message["body"]), self.piece_bytes, asyncio.get_running_loop().time
+        try:
+            async with asyncio.timeout(UNREAD_SECONDS) as limit:
+                for start in range(0, len(body), size):
+                    is_last = start + size >= len(body)
+                    await self._send(
+                        {
+                            "type": "http.response.body",
+                            "body": bytes(body[start : start + size]),
+                            "more_body": message.get("more_body", False) if is_last else True,
+                        }
+                    )
+                    limit.reschedule(clock() + UNREAD_SECONDS)
+        except TimeoutError:
+            self.is_unread = True
+            raise _UnreadError from None

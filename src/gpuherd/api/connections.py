@@ -72,6 +72,8 @@ class ConnectionWatch:
         self._known: dict[Peer, str | None] = {}
         """The holder of each connection that has shown a credential: a node or an account, None for no limit."""
         self._in_use: Counter[Peer] = Counter()
+        self._unread: set[Peer] = set()
+        """Clients that do not read their response."""
         self._closed: set[int] = set()
         """Inodes: a port may be used again at once."""
         self._sparing = SparingLog(log, monotonic=monotonic)
@@ -107,14 +109,21 @@ class ConnectionWatch:
             if peer is not None:
                 _count_down(self._in_use, peer)
 
+    def give_up(self, scope: Scope) -> None:
+        """Close the connection of a request soon: its client does not read the response, which holds memory."""
+        peer = peer_of(scope)
+        if peer is not None:
+            self._unread.add(peer)
+
     async def look(self) -> None:
         """Close what is too much. Quick while there is little to look at."""
         idle = open_file_count() - self._serving.total()
         is_due = idle > _share(self._capacity) or len(self._known) > 2 * self._capacity
-        if is_due and self._monotonic() >= self._look_from:
+        if (is_due or self._unread) and self._monotonic() >= self._look_from:
             await self._look_at_all()
 
     async def _look_at_all(self) -> None:
+        unread, self._unread = self._unread, set()
         found = await self._connections.find()
         self._look_from = self._monotonic() + len(found) * PAUSE_SECONDS
         peers = {connection.peer for connection in found}
@@ -135,6 +144,7 @@ class ConnectionWatch:
                 f"too many connections: closed {len(idle)} that were idle, {count} of them of {holder}",
             )
         closing += idle
+        closing += [one for one in found if one.peer in unread]
         self._closed.update(connection.inode for connection in closing)
         async for connection in in_turns(closing):
             reset(connection)

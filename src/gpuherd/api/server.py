@@ -16,6 +16,7 @@ from granian.server.embed import Server
 
 from gpuherd.api.asgi import App
 from gpuherd.api.settings import ListenAddress
+from gpuherd.api.sockets import limit_unread
 from gpuherd.model.errors import Failed, Misconfigured
 
 __all__ = ["TlsFiles", "WebServer", "claim_address"]
@@ -128,6 +129,7 @@ class WebServer:
             raise Misconfigured(f"hub.tls_certificate, hub.tls_key: cannot be used: {error}") from error
         self._serving = asyncio.get_running_loop().create_task(self._server.serve(), name="web server")
         await self._wait_until_connectable(self._serving)
+        limit_unread(self.address.port)
 
     async def _wait_until_connectable(self, serving: asyncio.Task[None]) -> None:
         host = self.address.host

@@ -26,6 +26,7 @@ __all__ = [
     "Peer",
     "bytes_read",
     "in_turns",
+    "limit_unread",
     "open_file_count",
     "peer_of",
     "reset",
@@ -33,6 +34,8 @@ __all__ = [
 
 OPEN_FILES = "/proc/self/fd"
 TURN = 1000
+UNREAD_BYTES = 65_536
+"""The kernel allows itself twice as much."""
 _RESET = struct.pack("ii", 1, 0)
 _BYTES_RECEIVED_AT = 128
 """Where ``tcpi_bytes_received`` is in Linux's ``struct tcp_info``; there since 4.1."""
@@ -133,6 +136,31 @@ def reset(connection: Connection) -> None:
         try:
             if os.fstat(own).st_ino == connection.inode:
                 _shut_down(own)
+        finally:
+            os.close(own)
+
+
+def limit_unread(port: int) -> None:
+    """Limit what the kernel keeps for a client at a port that does not read: by default up to 4 MiB each.
+
+    Connections inherit it from the socket that listens.
+    """
+    for name in _open_files():
+        try:
+            own = os.dup(int(name))
+        except OSError:
+            continue
+        try:
+            listening = _borrow(own)
+            try:
+                if listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and (
+                    listening.getsockname()[1] == port
+                ):
+                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
+            finally:
+                listening.detach()
+        except (OSError, IndexError):  # no socket, or one without a port
+            continue
         finally:
             os.close(own)
 

@@ -26,6 +26,8 @@ __all__ = ["LiveStream", "StreamedFleet"]
 HEARTBEAT_SECONDS = 15.0
 STUCK_SECONDS = 60.0
 """A viewer that takes none of its data for this long is dropped."""
+SLOWEST_BYTES_PER_SECOND = 16_384
+"""So that a slow viewer can take the first message, which has the whole herd."""
 PARTING_SECONDS = 1.0
 ADMINS_PART = 20
 """One in this many live views is reserved for admins."""
@@ -285,7 +287,7 @@ class LiveStream:
             if own is not None and own.block is not own_told:
                 own_told = own.block
                 content += own_told.content(is_deflated)
-            async with asyncio.timeout(STUCK_SECONDS):
+            async with asyncio.timeout(STUCK_SECONDS + len(content) / SLOWEST_BYTES_PER_SECOND):
                 await send({"type": "http.response.body", "body": content, "more_body": True})
             if self._ticked is ticked:
                 try:

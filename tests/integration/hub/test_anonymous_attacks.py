@@ -8,6 +8,8 @@ import contextlib
 import gc
 import gzip
 import json
+import select
+import socket
 import statistics
 import threading
 import time
@@ -19,12 +21,13 @@ import aiohttp
 import pytest
 from litestar import Litestar
 
+from gpuherd.api.app import _Answered
 from gpuherd.api.asgi import Message
 from gpuherd.api.openapi import schema_of
 from gpuherd.auth.local_key import read_local_key
 from gpuherd.wire.frames import SUBPROTOCOL
 from support.attacked_hub import AttackedHub, attacked_hub, head, many_files, status_of
-from support.hub import running_hub
+from support.hub import eventually, running_hub
 from support.soak import SOAK
 from support.tally import Tally
 
@@ -379,3 +382,52 @@ def test_a_lab_behind_one_address_comes_back_at_once(tmp_path: Path) -> None:
         for connection in lab:
             connection.sendall(request.replace(b"{}", hub.credential.encode()))
         assert [status_of(connection.recv(65_536)) for connection in lab] == [200] * 100
+
+
+@pytest.mark.attack
+@pytest.mark.promise("unread-responses-are-dropped")
+def test_responses_that_nobody_reads_hold_little_and_end(
+    tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page"
+    page.mkdir()
+    (page / "index.html").write_text("<head></head>")
+    (page / "large.bin").write_bytes(bytes(2**22))
+    handed: list[int] = []
+    send_pieces = _Answered._send_pieces
+
+    async def counted(self: _Answered, message: Message) -> None:
+        send = self._send
+
+        async def count(piece: Message) -> None:
+            await send(piece)
+            handed.append(len(piece["body"]))
+
+        self._send = count
+        await send_pieces(self, message)
+
+    monkeypatch.setattr(_Answered, "_send_pieces", counted)
+    monkeypatch.setattr("gpuherd.api.app.UNREAD_SECONDS", 1.0)
+    count = 20
+
+    async def story() -> None:
+        async with running_hub(tmp_path / "state", hub_options={"page_folder": page}) as hub:
+            loop, address = asyncio.get_running_loop(), ("127.0.0.1", hub.settings.address.port)
+            with contextlib.ExitStack() as stack:
+                ends = select.poll()
+                for _ in range(count):
+                    client = stack.enter_context(socket.socket())
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                    client.setblocking(False)
+                    await loop.sock_connect(client, address)
+                    await loop.sock_sendall(client, b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    ends.register(client, 0)
+                await eventually(lambda: len(ends.poll(0)) == count)
+            held = sum(handed) // count
+            tally.add("responses that nobody reads", tries=count, held=count, figure=f"{held >> 10} KiB each")
+            assert held < 2**19
+            handed.clear()
+            async with aiohttp.ClientSession(hub.url) as http, http.get("large.bin") as response:
+                assert await response.read() == bytes(2**22)
+
+    asyncio.run(story())
