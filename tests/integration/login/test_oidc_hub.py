@@ -26,7 +26,7 @@ from gpuherd.auth.oidc import OidcWay
 from gpuherd.auth.settings import LoginSettings
 from gpuherd.auth.way_settings import OidcSettings
 from gpuherd.auth.ways import LoginWays
-from support.hub import running_hub
+from support.hub import eventually, running_hub
 from support.oidc_provider import ScriptedProvider, scripted_provider
 from support.people import PASSWORD, add_account
 
@@ -333,3 +333,27 @@ def test_hub_without_a_provider_says_so(tmp_path: Path) -> None:
                     assert (await response.json())["error"]["code"] == "not_found"
 
     asyncio.run(run())
+
+
+@pytest.mark.attack
+@pytest.mark.promise("guessing-waits")
+def test_an_address_cannot_make_the_hub_ask_a_slow_provider_any_number_of_times(tmp_path: Path) -> None:
+    async def story(browser: Browser) -> None:
+        provider = browser.provider
+        url = await browser.start()
+        provider.asked.clear()
+        provider.is_frozen = True
+        answer = provider.approve(url)
+        tries = [asyncio.create_task(browser.arrive(url, answer)) for _ in range(60)]
+        await asyncio.wait(tries, return_when=asyncio.FIRST_COMPLETED)
+        await eventually(lambda: provider.asked.count("/token") >= 20)
+        ended = await asyncio.gather(*tries)
+        assert provider.asked.count("/token") == 20
+        assert sum("problem=too_many_attempts" in location for location in ended) == 40
+        assert sum("problem=provider_down" in location for location in ended) == 20
+        provider.is_frozen = False
+        assert "problem" not in await browser.come_back(await browser.start()), (
+            "an outage is not its users' fault"
+        )
+
+    played(tmp_path, story, oidc={"deadline_seconds": 2})

@@ -174,8 +174,10 @@ def handlers(services: Services) -> list[Any]:
         answer = {name: str(value) for name, value in pairs}
         now = time.monotonic()
         try:
-            # Each one that looks right makes the hub ask the provider.
+            # Each one that looks right makes the hub ask the provider. It counts as failed until it succeeds, or any
+            # number at a time would be let through.
             attempts.check(sender.place, now)
+            attempts.failed(sender.place, now)
             if len(answer) < len(pairs):
                 raise Refused("login_failed", "the provider's response contains a parameter twice")  # noqa: TRY301
             vouched = await way.finish(
@@ -190,9 +192,10 @@ def handlers(services: Services) -> list[Any]:
                 before=viewer_of(request),
             )
         except (Failed, Refused, HttpError) as error:
-            if isinstance(error, Refused):
-                attempts.failed(sender.place, now)
+            if isinstance(error, Failed):
+                attempts.forgive(sender.place)
             return _trouble(error, PAGE_FROM_CALLBACK, sender, services.mount)
+        attempts.forgive(sender.place)
         location = f"{PAGE_FROM_CALLBACK}{target}" if target.startswith("?") else target
         return _redirect(
             location,
