@@ -6,6 +6,7 @@ import logging
 import math
 import random
 import time
+import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -68,6 +69,12 @@ class _Place(msgspec.Struct):
     file: int = 0
     number: int = 0
     """Up to here it is in the store for good; less than what is true does no harm."""
+    checksum: int | None = None
+    """Of the other numbers: one that is too high would leave out what was not sent. Older versions wrote none."""
+
+    def sum(self) -> int:
+        """Compute the checksum."""
+        return zlib.crc32(msgspec.json.encode((self.settled, self.file, self.number)))
 
 
 class _Confirmed(NamedTuple):
@@ -232,6 +239,7 @@ class OutsideSink:
         if settled > self._settled or (is_due and self._kept_from > self._noted):
             place = _Place(max(settled, self._settled), *self._kept_from)
             try:
+                place.checksum = place.sum()
                 write_whole(self._place, msgspec.json.encode(place))
             except (
                 OSError
@@ -243,9 +251,12 @@ class OutsideSink:
 def _read_place(place: Path) -> _Place:
     """Read how far it had come; nothing readable means to begin with the oldest, which does no harm."""
     try:
-        return msgspec.json.decode(place.read_bytes(), type=_Place)
+        kept = msgspec.json.decode(place.read_bytes(), type=_Place)
+        if kept.checksum not in (None, kept.sum()):
+            raise msgspec.DecodeError("its checksum is wrong")  # noqa: TRY301
     except FileNotFoundError:
         return _Place()
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         _log.warning("history: cannot read %s; sending the whole journal again: %s", place, error)
         return _Place()
+    return kept

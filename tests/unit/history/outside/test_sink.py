@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -201,6 +202,29 @@ def test_a_spoilt_note_means_sending_all_again(hub: Hub, content: bytes) -> None
     hub.append(4)
     hub.tend()
     assert hub.store.got[:3] == times
+
+
+@pytest.mark.promise("damage-is-said")
+def test_a_digit_that_has_changed_in_the_note_leaves_nothing_out(
+    hub: Hub, caplog: pytest.LogCaptureFixture
+) -> None:
+    times = [hub.append(number) for number in range(3)]
+    hub.tend()
+    hub.append(3)
+    hub.after(RESEND + 700)
+    note = hub.folder / "outside.json"
+    kept = msgspec.json.decode(note.read_bytes())
+    assert kept["file"] > 0
+    note.write_bytes(msgspec.json.encode({**kept, "settled": 90, "file": 90}))
+    hub.store.got.clear()
+    hub.store.is_away = True
+    more = [hub.append(4), hub.append(5)]
+    hub.start()
+    hub.store.is_away = False
+    hub.after(700)
+    assert hub.store.got[-2:] == more
+    assert "its checksum is wrong" in caplog.text
+    assert set(hub.store.got) <= {*times, 4.0, *more}
 
 
 def test_more_than_the_memory_holds_comes_from_the_files(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
