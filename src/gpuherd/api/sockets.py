@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 from gpuherd.api.asgi import Scope
 
 __all__ = [
+    "UNREAD_BYTES",
     "Connection",
     "Connections",
     "Peer",
@@ -129,40 +130,45 @@ def bytes_read(connection: Connection) -> int | None:
 
 
 def reset(connection: Connection) -> None:
-    """End a connection. The file stays the web server's, which closes it as soon as it notices."""
+    """End a connection. The file stays the web server's, which closes it as soon as it notices.
+
+    A file that is no socket is never closed, not even a copy of it: the number may be a database's by now, and the
+    kernel would release the locks of that database with the copy.
+    """
     with contextlib.suppress(OSError):
+        if os.fstat(connection.file).st_ino != connection.inode:
+            return
         # A file of our own: the web server may close its own at any moment and use the number again.
         own = os.dup(connection.file)
+        found = os.fstat(own)
         try:
-            if os.fstat(own).st_ino == connection.inode:
+            if found.st_ino == connection.inode:
                 _shut_down(own)
         finally:
-            os.close(own)
+            if stat.S_ISSOCK(found.st_mode):
+                os.close(own)
 
 
 def limit_unread(port: int) -> None:
     """Limit what the kernel keeps for a client at a port that does not read: by default up to 4 MiB each.
 
-    Connections inherit it from the socket that listens.
+    Connections inherit it from the socket that listens. Nothing is closed here: see ``reset``.
     """
     for name in _open_files():
         try:
-            own = os.dup(int(name))
-        except OSError:
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            listening = _borrow(int(name))
+        except OSError:  # closed meanwhile
             continue
         try:
-            listening = _borrow(own)
-            try:
-                if listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and (
-                    listening.getsockname()[1] == port
-                ):
-                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
-            finally:
-                listening.detach()
-        except (OSError, IndexError):  # no socket, or one without a port
+            is_listening = listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            if is_listening and listening.getsockname()[1] == port:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
+        except (OSError, IndexError):  # it has no port
             continue
         finally:
-            os.close(own)
+            listening.detach()
 
 
 def open_file_count() -> int:
