@@ -33,7 +33,7 @@ describe("NodeEntry", () => {
         uses: [{ process: 0, device: 2 }],
       }),
     );
-    expect(entry.devices.map((device) => device.label)).toEqual(["0", "1", "2", "2", "2:0", "2:1"]);
+    expect(entry.devices.map((device) => device.label)).toEqual(["0", "1", "2", "2", "2.0", "2.1"]);
     expect(entry.devices.map((device) => device.row)).toEqual([0, 4, 5, 1, 3, 2]);
     expect(entry.devices.map((device) => device.uses.length)).toEqual([0, 0, 0, 0, 0, 1]);
   });
