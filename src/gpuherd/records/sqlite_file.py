@@ -16,17 +16,35 @@ from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from gpuherd.model.errors import Failed
 from gpuherd.records.sqlite_trouble import exclusive_reader, is_damage, is_disk_full
 
-__all__ = ["SqliteFile"]
+__all__ = ["SqliteFile", "use_write_ahead_log"]
 
 log = logging.getLogger(__name__)
 
 TRY_AGAIN_SECONDS = 1.0
 CHECKPOINT_WAIT_MILLISECONDS = 1000
+_LOCK_PAUSE_SECONDS = 0.01
 _names = itertools.count()
 
 
 class _Copy(sqlite3.Connection):
     """A connection to the copy in memory."""
+
+
+def use_write_ahead_log(connection: sqlite3.Connection, lock_wait_seconds: float) -> None:
+    """Turn on the write-ahead log, and wait while others do the same with a new file.
+
+    SQLite itself does not wait for this lock in all cases.
+    """
+    until = time.monotonic() + lock_wait_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(_LOCK_PAUSE_SECONDS)
+        else:
+            return
 
 
 class SqliteFile:
@@ -72,7 +90,8 @@ class SqliteFile:
             check_same_thread=False,
         )
         try:
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            use_write_ahead_log(connection, self._lock_wait_seconds)
+            for pragma in ("synchronous=FULL", "foreign_keys=ON"):
                 connection.execute(f"PRAGMA {pragma}")
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # opens the log, too
         except BaseException:
