@@ -51,7 +51,7 @@ def test_the_first_hundred_users_and_how_many_there_are_besides(page: Page, crow
     rows = page.locator("[data-user]")
     expect(rows).to_have_count(SHOWN)
     expect(rows.first).to_have_attribute("data-user", "user000")
-    expect(page.get_by_text("500 users on 16 GPUs")).to_be_visible()
+    expect(page.get_by_text("500 users, 16 GPUs")).to_be_visible()
     expect(page.get_by_text("400 users not shown.")).to_be_visible()
     expect(page.get_by_role("table", name="Users and their GPUs")).to_have_attribute(
         "aria-rowcount", str(USERS + 2)

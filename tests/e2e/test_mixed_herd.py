@@ -209,7 +209,7 @@ def test_the_page_shows_them_all_and_warns_of_open_doors(page: Page, herd: Mixed
         expect(page.locator(f'section[data-node="{name}"]')).to_contain_text("live")
     expect(page.locator('section[data-node="oldrpc"]')).to_contain_text("The old one")
     notices = page.get_by_role("list", name="Notices")
-    expect(notices).to_contain_text("by the old gpustat protocol without any login from 127.0.0.0/8")
+    expect(notices).to_contain_text("through the old gpustat protocol without any login from 127.0.0.0/8")
     dead = page.locator('section[data-node="dead"]')
     expect(dead).to_contain_text("cannot be reached")
     unproven = page.locator('section[data-node="oldpush"]')

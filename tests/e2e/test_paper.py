@@ -75,7 +75,7 @@ def test_all_nodes_of_a_long_herd_are_printed(
     expect(printed.last).to_contain_text("1 free, 1 busy")
     expect(page.locator('[data-answer="free"]')).to_be_visible()
     expect(listed.first).to_be_hidden()
-    note = page.get_by_text("320 nodes: their GPUs are counted, not drawn")
+    note = page.get_by_text("320 nodes, with GPU counts only")
     if kind == "tiles":
         expect(printed.last.get_by_role("img")).to_have_count(2)
         expect(printed.last).to_contain_text("ada")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -258,7 +259,9 @@ def test_the_command_runs_until_it_is_told_to_stop_and_administers_beside_it(tmp
         process.send_signal(signal.SIGTERM)
         printed, log = process.communicate(timeout=PATIENCE_SECONDS)
         assert printed == ""
-        lines = [line.split(maxsplit=2)[2] for line in log.splitlines()]
+        # Once in a while, DuckDB's binding complains about itself while the interpreter ends, after the last line.
+        lines = re.findall(r"^\d{4}-\d\d-\d\d [\d:,]+ (.+)$", log, re.MULTILINE)
+        assert "Traceback" not in log
         assert lines[0].startswith("INFO hub started: gpuherd ")
         assert lines.count("INFO configuration: the command line") == 1
         assert lines.count("INFO node box enrolled from 127.0.0.1") == 1
