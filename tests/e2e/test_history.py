@@ -121,7 +121,7 @@ def test_a_drag_zooms_and_one_cursor_tells_values_and_users(page: Page, herd: st
     _drawn(page)
     plot = page.locator('figure[data-chart="Utilisation"] .u-over')
     # Where ada was, and what the samples behind the point were.
-    _pointed_at(page, plot, r"\d\d:\d\d – \d\d:\d\d.*GPU 0\s*\d+ – \d+\s*\d+ %.*ada")
+    _pointed_at(page, plot, r"\d\d:\d\d – (\w+ \d+ \w+,? )?\d\d:\d\d.*GPU 0\s*\d+ – \d+\s*\d+ %.*ada")
     expect(page.locator("figure .u-cursor-x:not(.u-off)")).to_have_count(len(CHARTS))
     expect(page.locator(".cursor span")).to_have_count(1)
     _pointed_at(page, plot, "nobody", share=0.02)

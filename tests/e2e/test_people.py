@@ -375,11 +375,16 @@ def test_everyone_can_read_the_pages_for_people(page: Page, lab: HubProcess, whe
     else:
         _log_in(page, lab, "ada", {"account": "?account", "admin": "?admin", "audit": "?admin=audit"}[where])
     if where == "account":
+        page.get_by_role("button", name="ada: account").click()
+        expect(page.get_by_role("link", name="Administration")).to_be_visible()
+        found = violations_in(page, ONCE_EACH)
+        assert found == {}, json.dumps(found, indent=1)
+        # The menu lies over the page and may cover a part of any button, so the forms come without it.
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("link", name="Administration")).to_be_hidden()
         page.get_by_role("button", name="New token").click()
         page.get_by_role("button", name="Change password").click()
         page.get_by_role("button", name="Erase my account").click()
-        page.get_by_role("button", name="ada: account").click()
-        expect(page.get_by_role("link", name="Administration")).to_be_visible()
     if where == "admin":
         page.get_by_role("button", name="Add account").click()
         page.locator('[data-account="ben"] button').click()
