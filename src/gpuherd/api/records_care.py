@@ -152,7 +152,10 @@ class RecordsCare:
 
     def open(self, known_nodes: Collection[str], now: float) -> None:
         """Compare the records with what was last seen; only the records can have named ``known_nodes``."""
-        self._empty_log()
+        try:
+            self._empty_log()
+        except Failed as error:  # a full disk, for example: everything can still be read
+            log.warning("%s", error)
         seen, counts = _read_seen(self._state_dir), _counts(self._engine)
         self._noted = seen
         if seen is None and (restored := _last_restore(self._engine)) is not None:

@@ -96,7 +96,7 @@ class Senders:
             )
         is_loopback = peer is not None and peer.is_loopback
         # A proxy on this machine that is not listed: who asks is somebody else, and we do not know who. nginx says
-        # nothing if it is not told to, but speaks HTTP/1.0, which Granian calls 1; no program of today does.
+        # nothing by default; before 1.29.7 it speaks HTTP/1.0, which Granian calls 1; no program of today does.
         is_passed_on = bool(told) or (is_loopback and scope.get("http_version") in ("1", "1.0"))
         return Sender(
             address="unknown" if peer is None else str(peer),

@@ -113,12 +113,17 @@ def backup(context: click.Context, file: Path, as_json: bool) -> None:
     """
     import json
 
+    from gpuherd.api.open_records import open_hub_records
+    from gpuherd.api.records_care import refuse_missing
     from gpuherd.records.backup import write_backup
 
     config = _config(context)
     settings = config.hub
     with _between(settings.state_dir) as between:
         check_used(settings)
+        # An empty database would replace the last good backup.
+        with contextlib.closing(open_hub_records(settings)) as records:
+            refuse_missing(records.engine, settings.state_dir)
         summary = write_backup(_location(settings), between or file)
         if between is not None:
             _copy(between, file, source_is_root_s=False)

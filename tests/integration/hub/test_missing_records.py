@@ -22,10 +22,11 @@ from gpuherd.api.records_care import CHECKPOINT_SECONDS, MISSING, RecordsCare, _
 from gpuherd.api.settings import HubSettings
 from gpuherd.cli.hub import command
 from gpuherd.history.settings import HistorySettings, UsageSettings
-from gpuherd.model.errors import Misconfigured, Refused
+from gpuherd.model.errors import Failed, Misconfigured, Refused
 from gpuherd.model.people import Actor
 from gpuherd.records.audit import Deed
 from gpuherd.records.backup import restore_backup, write_backup
+from gpuherd.records.sqlite_file import SqliteFile
 from gpuherd.wiring.past import past_outfit
 from support.doctor import doctors_words
 from support.hub import NodeClient, eventually, get_json, running_hub
@@ -155,6 +156,11 @@ def test_a_set_up_link_is_not_offered_and_starting_afresh_is_refused_where_it_is
     refused = CliRunner().invoke(command, [*arguments, "setup-link"])
     assert isinstance(refused.exception, Refused)
     assert str(refused.exception) == MISSING
+    good = folder / "nightly.backup"
+    good.write_bytes(b"the last good one")
+    refused = CliRunner().invoke(command, [*arguments, "backup", str(good)])
+    assert isinstance(refused.exception, Refused)
+    assert (str(refused.exception), good.read_bytes()) == (MISSING, b"the last good one")
 
     async def beside_a_running_hub() -> None:
         async with running_hub(folder):
@@ -234,6 +240,20 @@ def test_a_note_of_the_last_release_is_read(folder: Path, records: OpenRecords) 
     care.open((), time.time())
     assert care._noted is not None
     assert (care._noted.audit, care.notices()) == (0, ())
+
+
+@pytest.mark.promise("full-disk-start")
+def test_a_log_that_cannot_be_emptied_stops_no_start(
+    folder: Path, records: OpenRecords, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def is_full(_: SqliteFile) -> bool:
+        raise Failed("cannot write records.sqlite: database or disk is full; free some space")
+
+    monkeypatch.setattr(SqliteFile, "checkpoint", is_full)
+    care = RecordsCare(records.engine, folder)
+    care.open((), time.time())
+    assert (care.is_missing, care.notices()) == (False, ())
+    assert "free some space" in caplog.text
 
 
 @pytest.mark.promise("log-emptied-every-minute")
